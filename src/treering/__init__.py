@@ -1,0 +1,1 @@
+"""treering: time series on Apache Cassandra that age well."""
