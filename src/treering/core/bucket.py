@@ -154,8 +154,8 @@ def bucket_starts_s(
         months = ts_s.astype("datetime64[s]").astype("datetime64[M]")
         return months.astype("datetime64[s]").astype(np.int64)
     if width is BucketWidth.WEEK:
-        return ts_s - (ts_s - _WEEK_OFFSET_S) % WEEK_S  # type: ignore[no-any-return]
-    return ts_s - ts_s % width.length_s  # type: ignore[no-any-return]
+        return ts_s - (ts_s - _WEEK_OFFSET_S) % WEEK_S
+    return ts_s - ts_s % width.length_s
 
 
 def bucket_of(

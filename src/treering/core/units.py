@@ -1,9 +1,4 @@
-"""Units of time, rate and size: text and numbers at the edge, integers inside.
-
-Rules of this file: event time is an integer in the precision of its table; nothing here reads a
-clock (``now`` is an argument); a time without a zone is refused, never guessed; finer input is
-floored, never rounded.
-"""
+"""Units of time, rate and size: text and numbers at the edge, integers inside."""
 
 from __future__ import annotations
 
@@ -13,9 +8,6 @@ import math
 import re
 from dataclasses import dataclass
 from typing import Final, Literal
-
-import numpy as np
-import numpy.typing as npt
 
 from treering.errors import UsageError
 
@@ -30,10 +22,8 @@ YEAR_S: Final = 365 * DAY_S
 TIME_MIN_S: Final = -62_135_596_800  # 0001-01-01T00:00:00Z
 TIME_END_S: Final = 253_402_300_800  # 10000-01-01T00:00:00Z, exclusive
 
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-
 TimeUnit = Literal["s", "ms", "us", "ns"]
-_PER_S: Final[dict[str, int]] = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+PER_S: Final[dict[str, int]] = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 class Precision(enum.StrEnum):
@@ -46,7 +36,7 @@ class Precision(enum.StrEnum):
     @property
     def per_s(self) -> int:
         """Ticks of this precision in a second."""
-        return _PER_S[self.value]
+        return PER_S[self.value]
 
     @property
     def ts_min(self) -> int:
@@ -84,8 +74,7 @@ class Interval:
 
 _DURATION = re.compile(
     r"(?P<count>\d+(?:\.\d+)?)\s*"
-    r"(?P<unit>ms|s|sec|secs|seconds?|m|min|mins|minutes?|h|hours?|d|days?|w|weeks?|mo|months?"
-    r"|y|years?)",
+    r"(?P<unit>ms|seconds?|secs?|s|months?|mo|minutes?|mins?|m|hours?|h|days?|d|weeks?|w|years?|y)",
 )
 _DURATION_S: Final[dict[str, float]] = {
     "ms": 0.001,
@@ -226,348 +215,3 @@ def render_bytes(size: float) -> str:
         if size >= scale:
             return f"{size / scale:.3g} {unit}"
     return f"{size:.3g} B"
-
-
-_NANOSECOND_HINT = (
-    "give the integer in the unit it is in (unit='ns'), or a datetime64, or text such as "
-    "2025-11-20T13:00Z"
-)
-
-
-def ts_from_int(value: int, *, unit: str, precision: Precision) -> int:
-    """Return an integer time of a stated unit in ticks of ``precision``, floored.
-
-    Raises:
-        UsageError: An unknown unit, or a time outside the years 1 to 9999.
-    """
-    if unit not in _PER_S:
-        raise UsageError(f"{unit!r} is not a unit of time", hint="use s, ms, us or ns")
-    ts = value * precision.per_s // _PER_S[unit]
-    return _checked_ts(ts, precision, f"{value} {unit}")
-
-
-def _checked_ts(ts: int, precision: Precision, shown: str) -> int:
-    if not precision.ts_min <= ts <= precision.ts_end:
-        raise UsageError(
-            f"the time {shown} is outside what a table of precision {precision} takes "
-            f"({render_ts(precision.ts_min, precision)} to "
-            f"{render_ts(precision.ts_end - 1, precision)})",
-            hint=_NANOSECOND_HINT,
-        )
-    return ts
-
-
-def ts_from_datetime(value: dt.datetime, precision: Precision) -> int:
-    """Return an aware datetime in ticks of ``precision``, floored.
-
-    Raises:
-        UsageError: A naive datetime: treering never guesses a zone.
-    """
-    if value.tzinfo is None or value.utcoffset() is None:
-        raise UsageError(
-            f"the datetime {value.isoformat()} has no time zone",
-            hint="use an aware datetime, such as datetime(…, tzinfo=timezone.utc)",
-        )
-    delta = value - _EPOCH
-    us = (delta.days * DAY_S + delta.seconds) * 1_000_000 + delta.microseconds
-    return _checked_ts(us * precision.per_s // 1_000_000, precision, value.isoformat())
-
-
-_RELATIVE = re.compile(r"^(?P<base>now)?\s*(?:(?P<sign>[+-])\s*(?P<length>\d.*))?$", re.IGNORECASE)
-_DATE = re.compile(r"^(\d{4})-(\d{2})-(\d{2})$")
-_ISO = re.compile(
-    r"^(\d{4})-(\d{2})-(\d{2})[T ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?"
-    r"\s*(Z|[+-]\d{2}:?(?:\d{2})?)?$",
-    re.IGNORECASE,
-)
-
-TimeInput = str | int | dt.datetime | dt.date | np.datetime64
-
-
-def parse_time(
-    value: TimeInput, *, now_ts: int, precision: Precision, unit: str | None = None
-) -> int:
-    """Return an instant in ticks of ``precision``, floored.
-
-    Args:
-        value: ISO text with a zone (a bare date is the start of that UTC day), ``now``,
-            ``-6h``, ``now-90d``, an aware datetime, a ``datetime64`` (UTC), or an integer
-            together with ``unit``.
-        now_ts: What ``now`` means, in ticks of ``precision``.
-        precision: The table's precision.
-        unit: The unit of an integer: s, ms, us or ns.
-
-    Raises:
-        UsageError: Not a time, no zone, or outside the years that the table takes.
-    """
-    match value:
-        case bool():
-            raise UsageError(f"{value!r} is not a time")
-        case int() | np.integer():
-            if unit is None:
-                raise UsageError(
-                    f"the integer time {value} has no unit",
-                    hint="say unit='s', 'ms', 'us' or 'ns', or use text such as 2025-11-20T13:00Z",
-                )
-            return ts_from_int(int(value), unit=unit, precision=precision)
-        case np.datetime64():
-            return _ts_from_datetime64(value, precision)
-        case dt.datetime():
-            return ts_from_datetime(value, precision)
-        case dt.date():
-            midnight = dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
-            return ts_from_datetime(midnight, precision)
-        case str():
-            return _ts_from_text(value.strip(), now_ts, precision)
-    raise UsageError(
-        f"{value!r} ({type(value).__name__}) is not a time",
-        hint="use text with a zone, an aware datetime, a datetime64, or an integer with unit=",
-    )
-
-
-def _ts_from_datetime64(value: np.datetime64, precision: Precision) -> int:
-    if np.isnat(value):
-        raise UsageError("NaT is not a time")
-    # Through days and a remainder, in Python integers: datetime64 arithmetic wraps silently.
-    unit, count = np.datetime_data(value.dtype)
-    ticks = int(value.astype(np.int64)) * count
-    if unit in _PER_S:
-        return ts_from_int(ticks, unit=unit, precision=precision)
-    if unit in ("ps", "fs", "as"):
-        finer = {"ps": 10**3, "fs": 10**6, "as": 10**9}[unit]
-        return ts_from_int(ticks // finer, unit="ns", precision=precision)
-    if not -2_000_000 < int(value.astype("datetime64[Y]").astype(np.int64)) < 2_000_000:
-        raise UsageError(f"the time {value} is outside what a table takes", hint=_NANOSECOND_HINT)
-    seconds = int(value.astype("datetime64[s]").astype(np.int64))
-    return ts_from_int(seconds, unit="s", precision=precision)
-
-
-def _ts_from_text(text: str, now_ts: int, precision: Precision) -> int:
-    relative = _RELATIVE.match(text)
-    if relative is not None and (relative["base"] or relative["sign"]):
-        if relative["sign"] is None:
-            return now_ts
-        length_s = parse_duration_s(relative["length"])
-        ticks = round(length_s * 1_000) * precision.per_s // 1_000
-        moved = now_ts + (ticks if relative["sign"] == "+" else -ticks)
-        return _checked_ts(moved, precision, text)
-    return ts_from_iso(text, precision)
-
-
-def ts_from_iso(text: str, precision: Precision, *, zone: dt.tzinfo | None = None) -> int:
-    """Return an ISO 8601 instant in ticks of ``precision``, floored to it.
-
-    Args:
-        text: A date (a UTC day), or date and time with ``Z`` or an offset; up to nine decimals.
-        precision: The table's precision.
-        zone: What a text without a zone means; absent, such a text is refused. A bare date is
-            then the start of the day in that zone.
-
-    Raises:
-        UsageError: Not a time, or no zone.
-    """
-    if (date := _DATE.match(text)) is not None:
-        parts = [int(part) for part in date.groups()] + [0, 0, 0]
-        fraction, offset = "", None if zone is not None else "Z"
-    elif (iso := _ISO.match(text)) is not None:
-        parts = [int(part or 0) for part in iso.groups()[:6]]
-        fraction, offset = iso[7] or "", iso[8]
-    else:
-        raise UsageError(
-            f"{text!r} is not a time",
-            hint="use 2025-11-20, 2025-11-20T13:00Z, 2025-11-20T13:00:00.250+01:00, now or -6h",
-        )
-    if offset is None and zone is None:
-        raise UsageError(
-            f"the time {text!r} has no zone",
-            hint="end it with Z for UTC or with an offset such as +01:00; for files, say --tz",
-        )
-    try:
-        moment = dt.datetime(*parts, tzinfo=dt.UTC)  # type: ignore[misc,arg-type]
-        seconds = _seconds(moment) - (
-            _offset_s(offset) if offset is not None else _zone_offset_s(moment, zone)
-        )
-    except (ValueError, OverflowError) as error:
-        raise UsageError(f"{text!r} is not a time: {error}") from error
-    nanoseconds = int(fraction.ljust(9, "0")) if fraction else 0
-    ts = seconds * precision.per_s + nanoseconds * precision.per_s // 1_000_000_000
-    return _checked_ts(ts, precision, text)
-
-
-def _seconds(moment: dt.datetime) -> int:
-    delta = moment - _EPOCH
-    return delta.days * DAY_S + delta.seconds
-
-
-def _offset_s(text: str) -> int:
-    if text in "Zz":
-        return 0
-    hours, minutes = int(text[1:3]), int(text[3:].lstrip(":") or 0)
-    if hours > 23 or minutes > 59:
-        raise ValueError(f"the offset {text} is not one")
-    return (-1 if text[0] == "-" else 1) * (hours * HOUR_S + minutes * MINUTE_S)
-
-
-def _zone_offset_s(moment: dt.datetime, zone: dt.tzinfo | None) -> int:
-    local = moment.replace(tzinfo=zone)
-    offset = local.utcoffset()
-    if offset is None:
-        raise ValueError("the zone has no offset then")
-    # A wall-clock time that daylight saving skips does not survive the way to UTC and back.
-    back = (local.astimezone(dt.UTC)).astimezone(zone)
-    if back.replace(tzinfo=None) != local.replace(tzinfo=None):
-        raise ValueError(f"the clock of {zone} skips this time")
-    return int(offset.total_seconds())
-
-
-_DIGITS: Final = {Precision.MS: 3, Precision.US: 6, Precision.NS: 9}
-
-
-def render_ts(ts: int, precision: Precision) -> str:
-    """Return an event time as ISO text in UTC with all digits of its precision.
-
-    Times outside the years 1 to 9999 come out as ``@<integer><unit>``, so that nothing raises.
-
-    >>> render_ts(1_000, Precision.MS)
-    '1970-01-01T00:00:01.000Z'
-    """
-    seconds, ticks = divmod(ts, precision.per_s)
-    if not TIME_MIN_S <= seconds < TIME_END_S:
-        return f"@{ts}{precision}"
-    moment = _EPOCH + dt.timedelta(days=seconds // DAY_S, seconds=seconds % DAY_S)
-    # strftime does not pad years below 1000 on every platform; isoformat does.
-    return f"{moment.replace(tzinfo=None).isoformat()}.{ticks:0{_DIGITS[precision]}d}Z"
-
-
-def render_instant(seconds: int) -> str:
-    """Return a whole second as short ISO text in UTC: the day alone where it starts one."""
-    text = render_ts(seconds * 1_000, Precision.MS)
-    if text.endswith("T00:00:00.000Z"):
-        return text[:-14]
-    return text[:-5] + "Z" if not text.startswith("@") else text
-
-
-def ticks_from_array(
-    times: npt.ArrayLike, *, precision: Precision, unit: str | None = None
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Turn an array of times into ticks of ``precision``.
-
-    Args:
-        times: ``datetime64`` of any unit (UTC), integers with ``unit``, aware datetimes or text.
-        precision: The table's precision.
-        unit: The unit of integers.
-
-    Returns:
-        Three arrays of one length: ticks (0 where invalid), whether the time is one that the
-        table takes, and whether it was floored because it was finer.
-
-    Raises:
-        UsageError: Integers without a unit, naive datetimes, or something that is no time.
-    """
-    array = times if isinstance(times, np.ndarray) else _as_array(times)
-    if array.ndim != 1:
-        raise UsageError(f"times must be one-dimensional, not of shape {array.shape}")
-    if array.dtype.kind == "M":
-        return _ticks_from_datetime64(array, precision)
-    if array.dtype.kind in "iu" and array.dtype != np.bool_:
-        if unit is None:
-            raise UsageError(
-                "integer times have no unit",
-                hint="say unit='s', 'ms', 'us' or 'ns', or pass datetime64",
-            )
-        return _ticks_from_int(array, unit, precision)
-    if array.dtype.kind in "OUT" or array.size == 0:
-        return _ticks_from_objects(array, precision)
-    raise UsageError(
-        f"an array of {array.dtype} is not an array of times",
-        hint="pass datetime64, aware datetimes, ISO text with a zone, or integers with unit=",
-    )
-
-
-def _as_array(times: npt.ArrayLike) -> npt.NDArray[np.generic]:
-    items = list(times) if not isinstance(times, (list, tuple)) else times  # type: ignore[arg-type]
-    if items and all(isinstance(item, (int, np.integer)) for item in items):
-        try:
-            return np.asarray(items, dtype=np.int64)
-        except OverflowError as error:
-            raise UsageError("an integer time does not fit 64 bits") from error
-    if items and all(isinstance(item, np.datetime64) for item in items):
-        return np.asarray(items)
-    array = np.empty(len(items), dtype=object)
-    array[:] = items
-    return array
-
-
-def _ticks_from_int(
-    array: npt.NDArray[np.generic], unit: str, precision: Precision
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    if unit not in _PER_S:
-        raise UsageError(f"{unit!r} is not a unit of time", hint="use s, ms, us or ns")
-    per_s = _PER_S[unit]
-    fits = array <= np.iinfo(np.int64).max if array.dtype.kind == "u" else np.True_
-    raw = array.astype(np.int64)
-    if precision.per_s >= per_s:
-        factor = precision.per_s // per_s
-        low, end = -(-precision.ts_min // factor), -(-precision.ts_end // factor)
-        valid = (raw >= low) & (raw < end) & fits
-        return np.where(valid, raw, 0) * factor, valid, np.zeros(raw.shape, dtype=np.bool_)
-    factor = per_s // precision.per_s
-    ticks = raw // factor
-    valid = (ticks >= precision.ts_min) & (ticks < precision.ts_end) & fits
-    return np.where(valid, ticks, 0), valid, valid & (ticks * factor != raw)
-
-
-def _ticks_from_datetime64(
-    array: npt.NDArray[np.generic], precision: Precision
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    present = ~np.isnat(array)
-    unit, count = np.datetime_data(array.dtype)
-    if unit in _PER_S and count == 1:
-        ticks, valid, floored = _ticks_from_int(
-            np.where(present, array.astype(np.int64), 0), unit, precision
-        )
-        valid &= present
-        return np.where(valid, ticks, 0), valid, floored & valid
-    ticks = np.zeros(array.shape, dtype=np.int64)
-    valid = present.copy()
-    floored = np.zeros(array.shape, dtype=np.bool_)
-    for index in np.flatnonzero(present):
-        try:
-            ticks[index] = _ts_from_datetime64(array[index], precision)  # type: ignore[arg-type]
-        except UsageError:
-            valid[index] = False
-    return ticks, valid, floored
-
-
-def _ticks_from_objects(
-    array: npt.NDArray[np.generic], precision: Precision
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    ticks = np.zeros(array.shape, dtype=np.int64)
-    valid = np.ones(array.shape, dtype=np.bool_)
-    floored = np.zeros(array.shape, dtype=np.bool_)
-    finest = Precision.NS
-    for index, item in enumerate(array.tolist()):
-        if item is None:
-            valid[index] = False
-            continue
-        if isinstance(item, str) and _RELATIVE.match(item) and not item[:1].isdigit():
-            raise UsageError(
-                f"{item!r} is not the time of a reading", hint="write readings with absolute times"
-            )
-        ts = parse_time(item, now_ts=0, precision=precision)
-        if ts >= precision.ts_end:
-            valid[index] = False
-            continue
-        ticks[index] = ts
-        if precision is not finest and finest.ts_min < ts * (finest.per_s // precision.per_s):
-            floored[index] = _is_finer(item, ts, precision)
-    return np.where(valid, ticks, 0), valid, floored
-
-
-def _is_finer(item: TimeInput, ts: int, precision: Precision) -> bool:
-    finest = Precision.NS
-    try:
-        exact = parse_time(item, now_ts=0, precision=finest)
-    except UsageError:
-        return False
-    return exact != ts * (finest.per_s // precision.per_s)
