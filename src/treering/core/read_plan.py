@@ -1,0 +1,189 @@
+"""Which partitions a read touches, decided before anything is sent.
+
+Rules of this file: no partition is planned twice and none is missed; everything is clipped to
+the retention; a plan over its limits is refused by arithmetic, before memory is used for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from treering.core.bucket import (
+    FAN_OUT_MAX,
+    Bucket,
+    buckets_between,
+    count_buckets,
+    fan_out_error,
+)
+from treering.core.schema import Column
+from treering.core.table import TableSpec
+from treering.core.times import render_ts
+from treering.core.units import Interval
+from treering.errors import FanOutTooWideError, UsageError
+
+Order = Literal["asc", "desc"]
+
+ROWS_MAX: Final = 200_000_000
+"""The most readings, by the design's rate, that one read may be expected to return."""
+
+# What a reading takes in memory beside its values: the event time.
+_TIME_BYTES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRead:
+    """The part of one partition that a read wants.
+
+    Attributes:
+        series: The series id.
+        bucket: The bucket of the partition.
+        start: First event time wanted, in ticks of the table's precision.
+        end: First event time not wanted.
+    """
+
+    series: str
+    bucket: Bucket
+    start: int
+    end: int
+
+    @property
+    def name(self) -> str:
+        """The partition as people say it: ``pump-7/2025-11-20``."""
+        return f"{self.series}/{self.bucket.text}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPlan:
+    """A read, planned: what it touches, in the order in which results are wanted.
+
+    Attributes:
+        spec: The table.
+        series: The series wanted, in order, each once.
+        interval: The event time wanted, after clipping to the retention.
+        asked: The event time asked for.
+        order: ``asc`` or ``desc`` by event time within each series.
+        limit: The most readings a series; None for all.
+        columns: The columns wanted.
+        reads: Every partition read; series by series, each in ``order``.
+        rows_estimate: Readings expected by the design's rate.
+        bytes_estimate: Bytes that the result is expected to take in memory.
+    """
+
+    spec: TableSpec
+    series: tuple[str, ...]
+    interval: Interval
+    asked: Interval
+    order: Order
+    limit: int | None
+    columns: tuple[Column, ...]
+    reads: tuple[PartitionRead, ...]
+    rows_estimate: int
+    bytes_estimate: int
+
+    @property
+    def fan_out(self) -> int:
+        """How many partitions this read may touch."""
+        return len(self.reads)
+
+    @property
+    def is_clipped(self) -> bool:
+        """Whether the retention cut off a part of what was asked for."""
+        return self.interval != self.asked
+
+
+def plan_read(
+    spec: TableSpec,
+    series: Sequence[str],
+    interval: Interval,
+    *,
+    now_ts: int,
+    order: Order = "asc",
+    limit: int | None = None,
+    columns: tuple[str, ...] | None = None,
+    fan_out_max: int = FAN_OUT_MAX,
+    rows_max: int = ROWS_MAX,
+) -> ReadPlan:
+    """Plan a read of an interval of one or several series.
+
+    Args:
+        spec: The table.
+        series: Series ids; one that stands twice is read once.
+        interval: Event time in the table's precision.
+        now_ts: The present, in the table's precision; what is older than the retention then is
+            not read.
+        order: By event time within each series.
+        limit: The most readings a series.
+        columns: Names of the columns wanted; all where None.
+        fan_out_max: The most partitions, over all series.
+        rows_max: The most readings expected, where there is no limit.
+
+    Raises:
+        UsageError: A reversed interval, an unknown column or order, a limit below one.
+        FanOutTooWideError: Too many partitions or readings; says what would fit.
+    """
+    _check_request(interval, order, limit, spec)
+    chosen = spec.selected(columns)
+    clipped = interval.clipped(spec.oldest_ts(now_ts), spec.precision.ts_end)
+    names = tuple(dict.fromkeys(series))
+    count = count_buckets(clipped, spec.width) * len(names)
+    if count > fan_out_max:
+        raise fan_out_error(clipped, spec.width, count, fan_out_max)
+    rows = _estimate_rows(spec, clipped, len(names), limit)
+    if rows > rows_max:
+        raise FanOutTooWideError(
+            f"the read is expected to return {rows:,} readings, more than {rows_max:,}",
+            hint="read a shorter interval, set a limit, or raise rows_max",
+            rows_estimate=rows,
+        )
+    buckets = buckets_between(clipped, spec.width, fan_out_max=fan_out_max)
+    reads = tuple(
+        _partition_read(name, bucket, clipped)
+        for name in names
+        for bucket in (buckets if order == "asc" else reversed(buckets))
+    )
+    row_bytes = _TIME_BYTES + sum(column.type.dtype.itemsize for column in chosen)
+    return ReadPlan(
+        spec=spec,
+        series=names,
+        interval=clipped,
+        asked=interval,
+        order=order,
+        limit=limit,
+        columns=chosen,
+        reads=reads,
+        rows_estimate=rows,
+        bytes_estimate=rows * row_bytes,
+    )
+
+
+def _check_request(interval: Interval, order: str, limit: int | None, spec: TableSpec) -> None:
+    if interval.precision is not spec.precision:
+        raise UsageError(
+            f"an interval in {interval.precision} was asked of a table in {spec.precision}"
+        )
+    if interval.end < interval.start:
+        raise UsageError(
+            f"the interval is reversed: it starts {render_ts(interval.start, spec.precision)} "
+            f"and ends {render_ts(interval.end, spec.precision)}",
+            hint="give the earlier time first; the order of results is order='desc'",
+        )
+    if order not in ("asc", "desc"):
+        raise UsageError(f"order={order!r} is not known", hint="use 'asc' or 'desc'")
+    if limit is not None and limit < 1:
+        raise UsageError(f"a limit is at least 1, not {limit}")
+
+
+def _estimate_rows(spec: TableSpec, interval: Interval, series: int, limit: int | None) -> int:
+    rows = int(interval.length_s * spec.design.workload.rate_hz + 0.999999)
+    if limit is not None:
+        rows = min(rows, limit)
+    return rows * series
+
+
+def _partition_read(series: str, bucket: Bucket, clipped: Interval) -> PartitionRead:
+    whole = bucket.interval(clipped.precision)
+    return PartitionRead(
+        series, bucket, max(whole.start, clipped.start), min(whole.end, clipped.end)
+    )

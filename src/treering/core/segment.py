@@ -1,0 +1,47 @@
+"""Segments: the slices of event time that one file of the embedded engine holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from treering.core.table import TableSpec
+from treering.core.units import MONTH_S, Precision
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Segment:
+    """Event time ``[start_s, end_s)`` in epoch seconds."""
+
+    start_s: int
+    end_s: int
+
+
+def segment_length_s(spec: TableSpec) -> int:
+    """Return how much event time a segment of this table holds, in seconds.
+
+    A window's worth where readings expire, so that the disk holds at most one window more than
+    the retention, as on Cassandra; a month where they do not.
+    """
+    return spec.window_s or MONTH_S
+
+
+def segment_of(ts_s: int, length_s: int) -> Segment:
+    """Return the segment that holds the second ``ts_s``; segments tile time from the epoch."""
+    start_s = ts_s - ts_s % length_s
+    return Segment(start_s, start_s + length_s)
+
+
+def segment_starts_s(
+    ts: npt.NDArray[np.int64], length_s: int, precision: Precision
+) -> npt.NDArray[np.int64]:
+    """Return the segment start, in epoch seconds, of every event time: the array twin."""
+    ts_s = ts // precision.per_s
+    return ts_s - ts_s % length_s
+
+
+def is_segment_expired(segment: Segment, *, now_s: int, retention_s: int | None) -> bool:
+    """Return whether every event time of the segment is past the retention."""
+    return retention_s is not None and segment.end_s <= now_s - retention_s

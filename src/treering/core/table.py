@@ -1,0 +1,152 @@
+"""What a table is to the store: a design with a name and the choices a store needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, cast
+
+from treering.core.bucket import BucketWidth
+from treering.core.design import Design
+from treering.core.schema import Column, check_identifier
+from treering.core.units import Precision
+from treering.errors import SchemaMismatchError, UsageError
+
+CATALOG_FORMAT: Final = 1
+"""The catalog format that this release writes; a newer one is refused, never guessed at."""
+
+FUTURE_LIMIT_S: Final = 600
+
+Finer = Literal["floor", "refuse"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSpec:
+    """A table: its design, and how it treats input.
+
+    Attributes:
+        name: Identifier of the table.
+        design: The decision that the table was made from.
+        finer: What becomes of times finer than the precision: floored and counted, or refused.
+        future_limit_s: How far ahead of now a reading may be.
+        incarnation: Counts the tables of this name that there have been; part of the table's id.
+    """
+
+    name: str
+    design: Design
+    finer: Finer = "floor"
+    future_limit_s: int = FUTURE_LIMIT_S
+    incarnation: int = 0
+
+    def __post_init__(self) -> None:
+        check_identifier(self.name, "table")
+        if self.finer not in ("floor", "refuse"):
+            raise UsageError(f"finer={self.finer!r} is not known", hint="use 'floor' or 'refuse'")
+        if self.future_limit_s < 0:
+            raise UsageError(f"the future limit cannot be negative: {self.future_limit_s} s")
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of values."""
+        return self.design.workload.columns
+
+    @property
+    def precision(self) -> Precision:
+        """The precision of event time."""
+        return self.design.workload.precision
+
+    @property
+    def width(self) -> BucketWidth:
+        """How every series of this table cuts time."""
+        return self.design.bucket
+
+    @property
+    def retention_s(self) -> int | None:
+        """How long a reading stays readable after its event time; None is for ever."""
+        return self.design.workload.retention_s
+
+    @property
+    def default_ttl_s(self) -> int | None:
+        """The table's ``default_time_to_live``; None where readings never expire."""
+        return self.design.ttl_s
+
+    @property
+    def window_s(self) -> int | None:
+        """The length of a TWCS window; None where nothing expires."""
+        return None if self.design.window is None else self.design.window.length_s
+
+    def column(self, name: str) -> Column:
+        """Return the column of that name.
+
+        Raises:
+            UsageError: The table has no such column.
+        """
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise UsageError(
+            f"the table {self.name!r} has no column {name!r}",
+            hint=f"its columns are {', '.join(column.name for column in self.columns)}",
+        )
+
+    def selected(self, names: tuple[str, ...] | None) -> tuple[Column, ...]:
+        """Return the columns of those names, in that order; all where None."""
+        if names is None:
+            return self.columns
+        if not names:
+            raise UsageError("a read needs at least one column")
+        return tuple(self.column(name) for name in dict.fromkeys(names))
+
+    def oldest_ts(self, now_ts: int) -> int:
+        """Return the first event time that is still inside the retention."""
+        if self.retention_s is None:
+            return self.precision.ts_min
+        return max(now_ts - self.retention_s * self.precision.per_s, self.precision.ts_min)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the catalog's record of this table."""
+        return {
+            "format": CATALOG_FORMAT,
+            "name": self.name,
+            "design": self.design.to_json(),
+            "finer": self.finer,
+            "future_limit_s": self.future_limit_s,
+            "incarnation": self.incarnation,
+        }
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> TableSpec:
+        """Return the table of a catalog record.
+
+        Raises:
+            SchemaMismatchError: Written by a newer release, or not a record of a table.
+        """
+        check_format(record.get("format"), f"the table {record.get('name')!r}")
+        try:
+            return cls(
+                name=record["name"],
+                design=Design.from_json(record["design"]),
+                finer=cast(Finer, record["finer"]),
+                future_limit_s=int(record["future_limit_s"]),
+                incarnation=int(record["incarnation"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise SchemaMismatchError(
+                f"the catalog's record of the table {record.get('name')!r} cannot be read: {error}",
+                hint="restore the catalog from a backup, or create the table again",
+            ) from error
+
+
+def check_format(found: object, what: str) -> None:
+    """Refuse a catalog format that this release does not know.
+
+    Raises:
+        SchemaMismatchError: The format is newer, or not a number.
+    """
+    if not isinstance(found, int) or found < 1:
+        raise SchemaMismatchError(f"{what} has no readable catalog format: {found!r}")
+    if found > CATALOG_FORMAT:
+        raise SchemaMismatchError(
+            f"{what} has catalog format {found}; this release reads up to {CATALOG_FORMAT}",
+            hint="upgrade treering",
+        )

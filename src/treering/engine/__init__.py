@@ -1,0 +1,1 @@
+"""Where readings are kept: memory, SQLite files, Cassandra; all behind one protocol."""

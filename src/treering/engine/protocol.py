@@ -1,0 +1,197 @@
+"""What a store asks of an engine.
+
+Rules of this file: an engine keeps and returns readings, it decides nothing: plans come from
+``core``, fan-out and retries from ``fanout``. A write future that completes means durable. Every
+promise here is stated once as a test, which every engine passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from treering.core.columns import ColumnData
+from treering.core.read_plan import Order, PartitionRead
+from treering.core.schema import Column
+from treering.core.table import TableSpec
+from treering.core.write_plan import PartitionWrite
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRead:
+    """A request for the next readings of one partition.
+
+    Attributes:
+        partition: What is wanted of which partition.
+        order: By event time.
+        columns: The columns wanted.
+        rows_max: The most readings to return.
+        cursor: What the previous page said to go on from; None for the first page.
+    """
+
+    partition: PartitionRead
+    order: Order
+    columns: tuple[Column, ...]
+    rows_max: int
+    cursor: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Consecutive readings of one partition, in the order that was asked for.
+
+    Attributes:
+        ts: Event times in ticks of the table's precision, int64, shape (n,).
+        columns: The columns that were asked for, each of n values.
+        cursor: Where to go on; None where the partition has no more. A page may be empty and
+            still have a cursor.
+    """
+
+    ts: npt.NDArray[np.int64]
+    columns: Mapping[str, ColumnData]
+    cursor: Any = None
+
+    def __len__(self) -> int:
+        return len(self.ts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """One thing that leaves the disk as a whole: a segment's file, or a window's.
+
+    Attributes:
+        name: What people see: a file, or a window.
+        start_s: First second of event time inside (write time for a window).
+        end_s: First second after.
+        bytes: Size on disk; None where the engine cannot know.
+    """
+
+    name: str
+    start_s: int
+    end_s: int
+    bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpireReport:
+    """What expiry removed, or would remove.
+
+    Attributes:
+        removals: What is past the retention, oldest first.
+        is_removed: Whether it is gone now.
+        note: What the engine has to say about it.
+    """
+
+    removals: tuple[Removal, ...]
+    is_removed: bool
+    note: str = ""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all removals whose size is known."""
+        return sum(removal.bytes or 0 for removal in self.removals)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableInfo:
+    """What an engine knows about a table now.
+
+    Attributes:
+        series_count: How many series are listed.
+        disk_bytes: Bytes on disk; None where the engine cannot know.
+        parts: Named facts for people, such as a row for each segment.
+        problems: What is wrong, each in one sentence; empty when nothing is.
+    """
+
+    series_count: int
+    disk_bytes: int | None
+    parts: tuple[Mapping[str, Any], ...] = ()
+    problems: tuple[str, ...] = field(default=())
+
+
+class Engine(Protocol):
+    """Keeps tables and readings. All methods may be called from several threads at once."""
+
+    name: str
+    """``memory``, ``sqlite`` or ``cassandra``."""
+    write_rows_max: int
+    """The most readings of one :meth:`submit_write`."""
+    in_flight_max: int
+    """The most requests that are worth having in flight at once."""
+
+    def plan_create(self, spec: TableSpec) -> tuple[str, ...]:
+        """Return the statements or steps that :meth:`create_table` would run, for people."""
+        ...
+
+    def create_table(self, spec: TableSpec) -> TableSpec:
+        """Make the table and its catalog entry, durably; racing creators make one table.
+
+        Returns:
+            The table as the catalog has it (its incarnation is the engine's to choose).
+
+        Raises:
+            SchemaMismatchError: A table of that name with another design, or one that treering
+                did not make, is there already. An equal one is returned, not made again.
+        """
+        ...
+
+    def load_table(self, name: str) -> TableSpec | None:
+        """Return the table of that name as the catalog has it, verified against what is there.
+
+        Raises:
+            SchemaMismatchError: The real schema differs from the catalog, or a newer format.
+        """
+        ...
+
+    def table_names(self) -> tuple[str, ...]:
+        """Return the names of all tables, sorted."""
+        ...
+
+    def drop_table(self, spec: TableSpec) -> None:
+        """Remove the table, its readings and its catalog entry."""
+        ...
+
+    def add_series(self, spec: TableSpec, series: tuple[str, ...]) -> None:
+        """List series durably, before a reading of theirs is acknowledged; repeating is free."""
+        ...
+
+    def series(self, spec: TableSpec, *, prefix: str = "") -> Iterator[str]:
+        """Yield the listed series that start with ``prefix``, sorted by code point."""
+        ...
+
+    def submit_write(self, spec: TableSpec, write: PartitionWrite) -> Future[None]:
+        """Start one write of one partition; the future completes when it is durable.
+
+        Cells merge column by column: a larger ``write_us`` wins, on a tie the larger serialized
+        value (as unsigned bytes, big-endian) does; a missing value changes nothing. So the same
+        write sent twice is one write.
+
+        The future fails with an ``EngineError``; ``retryable`` says whether sending the same
+        write again is worth it.
+        """
+        ...
+
+    def submit_read(self, spec: TableSpec, read: PageRead) -> Future[Page]:
+        """Start reading one page.
+
+        A reading is there whatever columns are asked for: one that has no value in them comes
+        with missing values. ``cursor`` is opaque to the caller and may be used once or again.
+        """
+        ...
+
+    def expire(self, spec: TableSpec, *, now_s: int, dry_run: bool = False) -> ExpireReport:
+        """Remove what the retention has passed as a whole, or only say what would go."""
+        ...
+
+    def info(self, spec: TableSpec) -> TableInfo:
+        """Return what is known about the table now."""
+        ...
+
+    def close(self) -> None:
+        """Release everything; what was acknowledged is safe without it."""
+        ...

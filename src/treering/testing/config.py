@@ -1,0 +1,245 @@
+"""What a local ring is made of, as values: ports, folders, cassandra.yaml, command lines.
+
+Rules of this file: pure, no process is started and no file is touched here. The yaml is written
+as one JSON value a key, which every YAML reader takes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, assert_never
+
+from treering.errors import UsageError
+
+CommitlogSync = Literal["periodic", "batch", "group"]
+
+VERSION_DEFAULT: Final = "5.0.8"
+DATACENTER: Final = "datacenter1"  # What SimpleSnitch calls the one that it knows.
+NODES_MAX: Final = 3
+HEAP_MB_MIN: Final = 256
+RELEASES: Final = ("5.0",)
+
+# Cassandra reaches into these packages of the JDK; the list is what a node and its tools need on
+# Java 17, where reflection into the JDK is closed unless it is named.
+_EXPORTS: Final = (
+    "java.base/java.lang.ref",
+    "java.base/java.lang.reflect",
+    "java.base/jdk.internal.misc",
+    "java.base/jdk.internal.ref",
+    "java.base/sun.nio.ch",
+    "java.management.rmi/com.sun.jmx.remote.internal.rmi",
+    "java.rmi/sun.rmi.registry",
+    "java.rmi/sun.rmi.server",
+    "java.rmi/sun.rmi.transport.tcp",
+    "java.sql/java.sql",
+    "jdk.unsupported/sun.misc",
+)
+_OPENS: Final = (
+    "java.base/java.io",
+    "java.base/java.lang",
+    "java.base/java.lang.module",
+    "java.base/java.lang.reflect",
+    "java.base/java.net",
+    "java.base/java.nio",
+    "java.base/java.util",
+    "java.base/java.util.concurrent",
+    "java.base/java.util.concurrent.atomic",
+    "java.base/jdk.internal.loader",
+    "java.base/jdk.internal.math",
+    "java.base/jdk.internal.module",
+    "java.base/jdk.internal.ref",
+    "java.base/jdk.internal.reflect",
+    "java.base/jdk.internal.util.jar",
+    "java.base/sun.nio.ch",
+    "jdk.management/com.sun.management.internal",
+)
+MODULE_FLAGS: Final = (
+    "-Djdk.attach.allowAttachSelf=true",
+    *(f"--add-exports={package}=ALL-UNNAMED" for package in _EXPORTS),
+    *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENS),
+)
+
+LOGBACK: Final = """<configuration>
+  <appender name="OUT" class="ch.qos.logback.core.ConsoleAppender">
+    <target>{target}</target>
+    <encoder>
+      <pattern>%-5level [%thread] %date{{ISO8601}} %F:%L - %msg%n</pattern>
+    </encoder>
+  </appender>
+  <root level="{level}"><appender-ref ref="OUT"/></root>
+</configuration>
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RingPlan:
+    """Everything that stays the same as long as a ring's folder lives.
+
+    Ports are kept with the data: a node that comes back on another storage port is another node
+    to its neighbours.
+    """
+
+    version: str = VERSION_DEFAULT
+    nodes: int = 1
+    native_port: int
+    storage_port: int
+    jmx_ports: tuple[int, ...]
+    heap_mb: int = 512
+    storage_mode: str | None = None
+    commitlog_sync: CommitlogSync = "periodic"
+    yaml: Mapping[str, Any] = field(default_factory=dict)
+    jvm: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.jmx_ports) != self.nodes:
+            raise UsageError(f"{self.nodes} nodes need as many JMX ports, not {self.jmx_ports}")
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """One loopback address a node."""
+        return addresses_of(self.nodes)
+
+    @property
+    def cluster_name(self) -> str:
+        """A name that keeps two rings on the same addresses from talking to each other."""
+        return f"treering-{self.storage_port}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as values that JSON takes."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, facts: Mapping[str, Any]) -> RingPlan:
+        """Return the plan that ``to_json`` wrote."""
+        lists = {name: tuple(facts[name]) for name in ("jmx_ports", "jvm")}
+        return cls(**{**facts, **lists})
+
+
+def addresses_of(nodes: int) -> tuple[str, ...]:
+    """Return the loopback addresses of a ring of ``nodes``."""
+    return tuple(f"127.0.0.{index + 1}" for index in range(nodes))
+
+
+def check_ring(*, nodes: int, version: str, heap_mb: int) -> None:
+    """Refuse a ring that cannot be started here.
+
+    Raises:
+        UsageError: Too many nodes, too small a heap, or a release that is not known.
+    """
+    if not 1 <= nodes <= NODES_MAX:
+        raise UsageError(f"a local ring has 1 to {NODES_MAX} nodes, not {nodes}")
+    if heap_mb < HEAP_MB_MIN:
+        raise UsageError(f"a node does not start in {heap_mb} MB", hint=f"at least {HEAP_MB_MIN}")
+    if version.rpartition(".")[0] not in RELEASES:
+        raise UsageError(
+            f"Cassandra {version} cannot be started locally",
+            hint=f"a full version of {', '.join(RELEASES)}, such as {VERSION_DEFAULT}",
+        )
+
+
+def render_yaml(plan: RingPlan, node: int, node_folder: Path) -> str:
+    """Return the ``cassandra.yaml`` of one node; the plan's own keys win, ``None`` removes one."""
+    address = plan.addresses[node]
+    settings: dict[str, Any] = {
+        "cluster_name": plan.cluster_name,
+        "num_tokens": 4,
+        "partitioner": "org.apache.cassandra.dht.Murmur3Partitioner",
+        "endpoint_snitch": "SimpleSnitch",
+        "seed_provider": [
+            {
+                "class_name": "org.apache.cassandra.locator.SimpleSeedProvider",
+                "parameters": [{"seeds": f"{plan.addresses[0]}:{plan.storage_port}"}],
+            }
+        ],
+        "listen_address": address,
+        "rpc_address": address,
+        "storage_port": plan.storage_port,
+        "native_transport_port": plan.native_port,
+        "data_file_directories": [str(node_folder / "data")],
+        "commitlog_directory": str(node_folder / "commitlog"),
+        "saved_caches_directory": str(node_folder / "saved_caches"),
+        "hints_directory": str(node_folder / "hints"),
+        "cdc_raw_directory": str(node_folder / "cdc_raw"),
+        # A dropped keyspace would otherwise stay on disk as a snapshot.
+        "auto_snapshot": False,
+        **_commitlog_settings(plan.commitlog_sync),
+    }
+    if plan.storage_mode is not None:
+        settings["storage_compatibility_mode"] = plan.storage_mode
+    settings.update(plan.yaml)
+    lines = (f"{key}: {json.dumps(value)}" for key, value in settings.items() if value is not None)
+    return "\n".join(lines) + "\n"
+
+
+def _commitlog_settings(sync: CommitlogSync) -> dict[str, Any]:
+    match sync:
+        case "periodic":
+            return {"commitlog_sync": "periodic", "commitlog_sync_period": "10000ms"}
+        case "batch":
+            return {"commitlog_sync": "batch"}
+        case "group":
+            return {"commitlog_sync": "group", "commitlog_sync_group_window": "10ms"}
+        case _:
+            assert_never(sync)
+
+
+def daemon_command(
+    plan: RingPlan, node: int, *, java: Path, jars: Sequence[Path], node_folder: Path
+) -> list[str]:
+    """Return the command line that runs one node in the foreground."""
+    joins_a_ring = plan.nodes > 1
+    heap = f"{plan.heap_mb}M"
+    return [
+        *(str(java), f"-Xms{heap}", f"-Xmx{heap}", "-XX:+PerfDisableSharedMem"),
+        *(f"-javaagent:{jar}" for jar in jars if jar.name.startswith("jamm-")),
+        *MODULE_FLAGS,
+        *_folder_flags(node_folder, logback="logback.xml"),
+        "-Dcassandra-foreground=yes",
+        f"-Dcassandra.jmx.local.port={plan.jmx_ports[node]}",
+        "-Dcassandra.skip_wait_for_gossip_to_settle=0",
+        # A lone node waits for nobody; in a ring the others must hear of a newcomer's tokens.
+        f"-Dcassandra.ring_delay_ms={2_000 if joins_a_ring else 100}",
+        *(("-Dcassandra.consistent.rangemovement=false",) if joins_a_ring else ()),
+        *plan.jvm,
+        *("-cp", _class_path(jars, node_folder)),
+        "org.apache.cassandra.service.CassandraDaemon",
+    ]
+
+
+def tool_command(
+    tool: str, *args: str, java: Path, jars: Sequence[Path], node_folder: Path
+) -> list[str]:
+    """Return the command line of a class in ``org.apache.cassandra.tools``."""
+    return [
+        # The first compiler alone: a tool is over before the second one pays.
+        *(str(java), "-Xmx256M", "-XX:TieredStopAtLevel=1", "-XX:+PerfDisableSharedMem"),
+        *MODULE_FLAGS,
+        *_folder_flags(node_folder, logback="logback-tools.xml"),
+        *("-cp", _class_path(jars, node_folder)),
+        *(f"org.apache.cassandra.tools.{tool}", *args),
+    ]
+
+
+def storage_flag(node_folder: Path) -> str:
+    """Return the argument that tells one node's process from every other process."""
+    return f"-Dcassandra.storagedir={node_folder}"
+
+
+def _folder_flags(node_folder: Path, *, logback: str) -> list[str]:
+    conf = node_folder / "conf"
+    return [
+        storage_flag(node_folder),
+        f"-Dcassandra.config={(conf / 'cassandra.yaml').as_uri()}",
+        f"-Dlogback.configurationFile={(conf / logback).as_uri()}",
+        # Native libraries and nodetool's history would otherwise go to the home folder and stay.
+        f"-Djava.io.tmpdir={node_folder / 'tmp'}",
+        f"-Djna.tmpdir={node_folder / 'tmp'}",
+        f"-Duser.home={node_folder / 'tmp'}",
+    ]
+
+
+def _class_path(jars: Sequence[Path], node_folder: Path) -> str:
+    return ":".join(str(entry) for entry in (node_folder / "conf", *jars))
