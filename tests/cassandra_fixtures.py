@@ -1,0 +1,106 @@
+"""Nodes and sessions that the whole suite shares; each is started when a test first asks."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NoReturn
+
+import pytest
+
+from treering.testing import LocalCassandra, MissingToolError
+
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
+
+NEEDS_CASSANDRA: Final = frozenset(
+    {"cassandra_node", "cassandra_ring", "cassandra_session", "cassandra_keyspace"}
+)
+_REQUEST_TIMEOUT_S: Final = 60.0
+
+
+def skip_without_cassandra(reason: str) -> NoReturn:
+    """Skip the test; where CI says that everything must run, fail it instead."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"CI runs every test, but {reason}")
+    pytest.skip(reason)
+
+
+def start_or_skip(ring: LocalCassandra) -> LocalCassandra:
+    """Start a ring; skip where the machine lacks what a node needs."""
+    try:
+        ring.start()
+    except MissingToolError as missing:
+        skip_without_cassandra(f"{missing}; {missing.hint}")
+    return ring
+
+
+@contextlib.contextmanager
+def driver_session(
+    node: LocalCassandra, keyspace: str | None = None, *, protocol_version: int = 5
+) -> Iterator[Session]:
+    """Yield a plain session of the driver on every node of a ring, closed afterwards."""
+    try:
+        from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
+        from cassandra.policies import DCAwareRoundRobinPolicy, TokenAwarePolicy
+    except ImportError:
+        skip_without_cassandra("cassandra-driver is not installed")
+    profile = ExecutionProfile(
+        load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy("datacenter1")),
+        request_timeout=_REQUEST_TIMEOUT_S,
+    )
+    cluster = Cluster(
+        list(node.contact_points),
+        port=node.port,
+        protocol_version=protocol_version,
+        execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+        connect_timeout=_REQUEST_TIMEOUT_S,
+        control_connection_timeout=_REQUEST_TIMEOUT_S,
+    )
+    try:
+        yield cluster.connect(keyspace)
+    finally:
+        cluster.shutdown()
+
+
+@pytest.fixture(scope="session")
+def cassandra_node() -> Iterator[LocalCassandra]:
+    """One node for the whole suite. Tests leave it running, with keyspaces of their own."""
+    ring = start_or_skip(LocalCassandra())
+    try:
+        yield ring
+    finally:
+        ring.stop()
+
+
+@pytest.fixture(scope="session")
+def cassandra_ring() -> Iterator[LocalCassandra]:
+    """Three nodes for the whole suite, beside ``cassandra_node`` on other ports."""
+    ring = start_or_skip(LocalCassandra(nodes=3))
+    try:
+        yield ring
+    finally:
+        ring.stop()
+
+
+@pytest.fixture(scope="session")
+def cassandra_session(cassandra_node: LocalCassandra) -> Iterator[Session]:
+    """A session of the plain driver on ``cassandra_node``; use full table names with it."""
+    with driver_session(cassandra_node) as session:
+        yield session
+
+
+@pytest.fixture
+def cassandra_keyspace(cassandra_node: LocalCassandra, cassandra_session: Session) -> Iterator[str]:
+    """The store URL of a keyspace of one test's own, replicated once, dropped afterwards."""
+    keyspace = f"t_{uuid.uuid4().hex[:12]}"
+    cassandra_session.execute(
+        f"CREATE KEYSPACE {keyspace} WITH replication = "
+        "{'class': 'NetworkTopologyStrategy', 'datacenter1': 1}"
+    )
+    try:
+        yield cassandra_node.url(keyspace)
+    finally:
+        cassandra_session.execute(f"DROP KEYSPACE {keyspace}")
