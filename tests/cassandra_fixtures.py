@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import pytest
 
 from treering.testing import LocalCassandra, MissingToolError
+from treering.testing.config import VERSION_DEFAULT
+from treering.testing.jars import cassandra_jars
+from treering.testing.tools import find_java
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
 
-NEEDS_CASSANDRA: Final = frozenset(
-    {"cassandra_node", "cassandra_ring", "cassandra_session", "cassandra_keyspace"}
-)
+# Every fixture of this file asks for this one, so it tells which tests need a node.
+PROGRAMS: Final = "cassandra_programs"
 _REQUEST_TIMEOUT_S: Final = 60.0
 
 
@@ -26,15 +28,6 @@ def skip_without_cassandra(reason: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(f"CI runs every test, but {reason}")
     pytest.skip(reason)
-
-
-def start_or_skip(ring: LocalCassandra) -> LocalCassandra:
-    """Start a ring; skip where the machine lacks what a node needs."""
-    try:
-        ring.start()
-    except MissingToolError as missing:
-        skip_without_cassandra(f"{missing}; {missing.hint}")
-    return ring
 
 
 @contextlib.contextmanager
@@ -66,23 +59,30 @@ def driver_session(
 
 
 @pytest.fixture(scope="session")
-def cassandra_node() -> Iterator[LocalCassandra]:
-    """One node for the whole suite. Tests leave it running, with keyspaces of their own."""
-    ring = start_or_skip(LocalCassandra())
+def cassandra_programs() -> None:
+    """Skip where the machine lacks what a node needs; fetch the jars where they are missing."""
     try:
-        yield ring
-    finally:
-        ring.stop()
+        find_java()
+        cassandra_jars(VERSION_DEFAULT)
+    except MissingToolError as missing:
+        skip_without_cassandra(f"{missing}; {missing.hint}")
 
 
 @pytest.fixture(scope="session")
-def cassandra_ring() -> Iterator[LocalCassandra]:
-    """Three nodes for the whole suite, beside ``cassandra_node`` on other ports."""
-    ring = start_or_skip(LocalCassandra(nodes=3))
-    try:
+def cassandra_node(cassandra_programs: None) -> Iterator[LocalCassandra]:
+    """One node for the whole suite. Tests leave it running, with keyspaces of their own."""
+    with LocalCassandra() as ring:
         yield ring
-    finally:
-        ring.stop()
+
+
+@pytest.fixture(scope="session")
+def cassandra_ring(cassandra_programs: None) -> Iterator[LocalCassandra]:
+    """Three nodes for the whole suite, beside ``cassandra_node`` on other ports.
+
+    A test may kill or pause a node of it, and leaves all three up.
+    """
+    with LocalCassandra(nodes=3) as ring:
+        yield ring
 
 
 @pytest.fixture(scope="session")

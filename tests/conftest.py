@@ -8,14 +8,21 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.cassandra_fixtures import (
-    NEEDS_CASSANDRA,
+    PROGRAMS,
     cassandra_keyspace,
     cassandra_node,
+    cassandra_programs,
     cassandra_ring,
     cassandra_session,
 )
 
-__all__ = ["cassandra_keyspace", "cassandra_node", "cassandra_ring", "cassandra_session"]
+__all__ = [
+    "cassandra_keyspace",
+    "cassandra_node",
+    "cassandra_programs",
+    "cassandra_ring",
+    "cassandra_session",
+]
 
 # Without a deadline: a busy machine is no fault of the code.
 settings.register_profile("dev", deadline=None)
@@ -29,5 +36,5 @@ settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test that asks for a node, so that ``-m 'not cassandra'`` finds them all."""
     for item in items:
-        if NEEDS_CASSANDRA.intersection(getattr(item, "fixturenames", ())):
+        if PROGRAMS in getattr(item, "fixturenames", ()):
             item.add_marker("cassandra")

@@ -75,18 +75,15 @@ LOGBACK: Final = """<configuration>
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RingPlan:
-    """Everything that stays the same as long as a ring's folder lives.
+class RingSettings:
+    """What a caller chooses about a ring.
 
-    Ports are kept with the data: a node that comes back on another storage port is another node
-    to its neighbours.
+    Raises:
+        UsageError: Too many nodes, too small a heap, or a release that is not known here.
     """
 
     version: str = VERSION_DEFAULT
     nodes: int = 1
-    native_port: int
-    storage_port: int
-    jmx_ports: tuple[int, ...]
     heap_mb: int = 512
     storage_mode: str | None = None
     commitlog_sync: CommitlogSync = "periodic"
@@ -94,13 +91,45 @@ class RingPlan:
     jvm: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if len(self.jmx_ports) != self.nodes:
-            raise UsageError(f"{self.nodes} nodes need as many JMX ports, not {self.jmx_ports}")
+        if not 1 <= self.nodes <= NODES_MAX:
+            raise UsageError(f"a local ring has 1 to {NODES_MAX} nodes, not {self.nodes}")
+        if self.heap_mb < HEAP_MB_MIN:
+            raise UsageError(
+                f"a node does not start in a heap of {self.heap_mb} MB",
+                hint=f"heap_mb of {HEAP_MB_MIN} or more",
+            )
+        if self.version.rpartition(".")[0] not in RELEASES:
+            raise UsageError(
+                f"Cassandra {self.version} cannot be started locally",
+                hint=f"a full version of {', '.join(RELEASES)}, such as {VERSION_DEFAULT}",
+            )
 
     @property
     def addresses(self) -> tuple[str, ...]:
         """One loopback address a node."""
-        return addresses_of(self.nodes)
+        return tuple(f"127.0.0.{index + 1}" for index in range(self.nodes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RingPlan:
+    """A ring's settings with its ports, which stay the same as long as the data lives.
+
+    A node that came back on another storage port would be another node to its neighbours.
+    """
+
+    settings: RingSettings
+    native_port: int
+    storage_port: int
+    jmx_ports: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.jmx_ports) != self.settings.nodes:
+            raise UsageError(f"{self.settings.nodes} nodes with JMX ports {self.jmx_ports}")
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """One loopback address a node."""
+        return self.settings.addresses
 
     @property
     def cluster_name(self) -> str:
@@ -114,34 +143,17 @@ class RingPlan:
     @classmethod
     def from_json(cls, facts: Mapping[str, Any]) -> RingPlan:
         """Return the plan that ``to_json`` wrote."""
-        lists = {name: tuple(facts[name]) for name in ("jmx_ports", "jvm")}
-        return cls(**{**facts, **lists})
-
-
-def addresses_of(nodes: int) -> tuple[str, ...]:
-    """Return the loopback addresses of a ring of ``nodes``."""
-    return tuple(f"127.0.0.{index + 1}" for index in range(nodes))
-
-
-def check_ring(*, nodes: int, version: str, heap_mb: int) -> None:
-    """Refuse a ring that cannot be started here.
-
-    Raises:
-        UsageError: Too many nodes, too small a heap, or a release that is not known.
-    """
-    if not 1 <= nodes <= NODES_MAX:
-        raise UsageError(f"a local ring has 1 to {NODES_MAX} nodes, not {nodes}")
-    if heap_mb < HEAP_MB_MIN:
-        raise UsageError(f"a node does not start in {heap_mb} MB", hint=f"at least {HEAP_MB_MIN}")
-    if version.rpartition(".")[0] not in RELEASES:
-        raise UsageError(
-            f"Cassandra {version} cannot be started locally",
-            hint=f"a full version of {', '.join(RELEASES)}, such as {VERSION_DEFAULT}",
+        settings = {**facts["settings"], "jvm": tuple(facts["settings"]["jvm"])}
+        return cls(
+            settings=RingSettings(**settings),
+            native_port=facts["native_port"],
+            storage_port=facts["storage_port"],
+            jmx_ports=tuple(facts["jmx_ports"]),
         )
 
 
 def render_yaml(plan: RingPlan, node: int, node_folder: Path) -> str:
-    """Return the ``cassandra.yaml`` of one node; the plan's own keys win, ``None`` removes one."""
+    """Return the ``cassandra.yaml`` of one node; the caller's keys win, ``None`` removes one."""
     address = plan.addresses[node]
     settings: dict[str, Any] = {
         "cluster_name": plan.cluster_name,
@@ -165,11 +177,11 @@ def render_yaml(plan: RingPlan, node: int, node_folder: Path) -> str:
         "cdc_raw_directory": str(node_folder / "cdc_raw"),
         # A dropped keyspace would otherwise stay on disk as a snapshot.
         "auto_snapshot": False,
-        **_commitlog_settings(plan.commitlog_sync),
+        **_commitlog_settings(plan.settings.commitlog_sync),
     }
-    if plan.storage_mode is not None:
-        settings["storage_compatibility_mode"] = plan.storage_mode
-    settings.update(plan.yaml)
+    if plan.settings.storage_mode is not None:
+        settings["storage_compatibility_mode"] = plan.settings.storage_mode
+    settings.update(plan.settings.yaml)
     lines = (f"{key}: {json.dumps(value)}" for key, value in settings.items() if value is not None)
     return "\n".join(lines) + "\n"
 
@@ -190,8 +202,8 @@ def daemon_command(
     plan: RingPlan, node: int, *, java: Path, jars: Sequence[Path], node_folder: Path
 ) -> list[str]:
     """Return the command line that runs one node in the foreground."""
-    joins_a_ring = plan.nodes > 1
-    heap = f"{plan.heap_mb}M"
+    joins_a_ring = plan.settings.nodes > 1
+    heap = f"{plan.settings.heap_mb}M"
     return [
         *(str(java), f"-Xms{heap}", f"-Xmx{heap}", "-XX:+PerfDisableSharedMem"),
         *(f"-javaagent:{jar}" for jar in jars if jar.name.startswith("jamm-")),
@@ -203,7 +215,7 @@ def daemon_command(
         # A lone node waits for nobody; in a ring the others must hear of a newcomer's tokens.
         f"-Dcassandra.ring_delay_ms={2_000 if joins_a_ring else 100}",
         *(("-Dcassandra.consistent.rangemovement=false",) if joins_a_ring else ()),
-        *plan.jvm,
+        *plan.settings.jvm,
         *("-cp", _class_path(jars, node_folder)),
         "org.apache.cassandra.service.CassandraDaemon",
     ]

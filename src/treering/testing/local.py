@@ -8,14 +8,13 @@ nodes end and a temporary folder goes.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import logging
 import os
 import shutil
-import signal
-import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -24,35 +23,21 @@ from typing import Any, Final, Self
 from treering.errors import UsageError
 from treering.testing.config import (
     DATACENTER,
-    LOGBACK,
     VERSION_DEFAULT,
     CommitlogSync,
     RingPlan,
-    addresses_of,
-    check_ring,
-    daemon_command,
-    render_yaml,
+    RingSettings,
     storage_flag,
-    tool_command,
 )
+from treering.testing.cql import keyspace_statement, run_cql
 from treering.testing.faults import NodeError, PortTakenError
 from treering.testing.jars import cassandra_jars
-from treering.testing.process import (
-    NodeProcess,
-    Watchdog,
-    free_ports,
-    is_port_free,
-    native_answers,
-    wait_for,
-)
-from treering.testing.ring_file import RingFile, read_ring_file
+from treering.testing.node import READY_TIMEOUT_S, LocalNode
+from treering.testing.process import Watchdog, free_ports
+from treering.testing.ring_file import RingFile, read_ring_file, remove_ring_file
 from treering.testing.tools import find_java
 
-READY_TIMEOUT_S: Final = 180.0
-STOP_TIMEOUT_S: Final = 60.0
-TOOL_TIMEOUT_S: Final = 120.0
 _START_TRIES: Final = 3
-_TAIL_LINES: Final = 40
 
 log = logging.getLogger(__name__)
 
@@ -97,15 +82,11 @@ class LocalCassandra:
         outlives_owner: bool = False,
         progress: Callable[[str], None] = log.info,
     ) -> None:
-        check_ring(nodes=nodes, version=version, heap_mb=heap_mb)
         if outlives_owner and folder is None:
             raise UsageError("a ring that outlives its owner needs a folder of its own")
-        self._wanted = RingPlan(
+        self._wanted = RingSettings(
             version=version,
             nodes=nodes,
-            native_port=0,
-            storage_port=0,
-            jmx_ports=(0,) * nodes,
             heap_mb=heap_mb,
             storage_mode=storage_mode,
             commitlog_sync=commitlog_sync,
@@ -116,29 +97,31 @@ class LocalCassandra:
         self._folder = None if folder is None else Path(folder).expanduser().resolve()
         self._outlives_owner = outlives_owner
         self._progress = progress
-        self._plan: RingPlan | None = None
-        self._processes: list[NodeProcess | None] = [None] * nodes
+        self._nodes: tuple[LocalNode, ...] = ()
         self._watchdog: Watchdog | None = None
         self._owner_pid = os.getpid()
 
     @classmethod
-    def attach(cls, folder: Path | str) -> LocalCassandra:
+    def attach(
+        cls, folder: Path | str, *, progress: Callable[[str], None] = log.info
+    ) -> LocalCassandra:
         """Return the ring that another process started in ``folder``, running or not.
 
         Raises:
             UsageError: No ring was ever started in the folder.
+            CorruptDataError: The folder's ``ring.json`` cannot be read.
         """
         place = Path(folder).expanduser().resolve()
         known = read_ring_file(place)
         if known is None:
-            raise UsageError(f"no ring was ever started in {place}", folder=str(place))
-        plan = known.plan
-        ring = cls(plan.nodes, plan.version, folder=place, outlives_owner=True)
-        ring._wanted = ring._plan = plan
-        ring._processes = [
-            None if pid is None else NodeProcess(pid, mark=storage_flag(ring._node_folder(node)))
-            for node, pid in enumerate(known.pids)
-        ]
+            raise UsageError(
+                f"no ring was ever started in {place}",
+                hint="python -m treering.testing up starts one",
+                folder=str(place),
+            )
+        ring = cls(folder=place, outlives_owner=True, progress=progress)
+        ring._wanted = known.plan.settings
+        ring._nodes = known.nodes(place)
         return ring
 
     def __enter__(self) -> Self:
@@ -179,12 +162,16 @@ class LocalCassandra:
     @property
     def contact_points(self) -> tuple[str, ...]:
         """The addresses of all nodes."""
-        return addresses_of(self.nodes)
+        return self._wanted.addresses
 
     @property
     def port(self) -> int:
-        """The native protocol's port, the same on every node."""
-        return self._started_plan.native_port
+        """The native protocol's port, the same on every node.
+
+        Raises:
+            NodeError: The ring was not started; ports are drawn at the start.
+        """
+        return self._node(0).plan.native_port
 
     def url(self, keyspace: str) -> str:
         """Return the store's URL for a keyspace; every node of the ring is a contact point."""
@@ -193,17 +180,27 @@ class LocalCassandra:
 
     def data_folders(self, node: int = 0) -> tuple[Path, ...]:
         """Return the data directories of a node; tables lie in ``keyspace/table-id`` below."""
-        return (self._node_folder(node) / "data",)
+        return (self._node(node).folder / "data",)
 
     def log(self, node: int = 0) -> str:
         """Return all that a node has logged, the JVM's own words included."""
-        path = self._log_file(node)
-        return path.read_text(errors="replace") if path.exists() else ""
+        return self._node(node).log()
+
+    def pid(self, node: int = 0) -> int | None:
+        """Return the node's process id; ``None`` if it was ended."""
+        return self._node(node).pid
 
     def is_running(self, node: int = 0) -> bool:
         """Whether the node's process exists; a paused one does."""
-        process = self._process_at(node)
-        return process is not None and process.is_running()
+        return bool(self._nodes) and self._node(node).is_running()
+
+    def answers(self, node: int = 0) -> bool:
+        """Whether the node answers clients now.
+
+        Cost:
+            A connection, and up to two seconds where nothing answers.
+        """
+        return bool(self._nodes) and self._node(node).answers()
 
     # What the ring does.
 
@@ -213,18 +210,20 @@ class LocalCassandra:
         Raises:
             MissingToolError: No Java 17; or the jars are not here and there is no Maven.
             NodeError: A node did not come up; its log's tail is in the message.
-            UsageError: The folder holds another kind of ring.
+            UsageError: The folder holds another ring.
 
         Cost:
-            About ten seconds for one node, about fifty for three.
+            About eight seconds for one node, about forty for three.
         """
-        if any(self.is_running(node) for node in range(self.nodes)):
+        if any(node.is_running() for node in self._nodes):
             raise NodeError("the ring runs already", hint="stop() it first")
-        self._open_folder()
+        java, jars = self._programs()
         try:
-            self._start_on_some_ports()
+            self._open_folder()
+            self._watch()
+            self._start_on_some_ports(java, jars)
         except BaseException:
-            self._stop(graceful_s=0)
+            self._stop(is_graceful=False)
             raise
 
     def stop(self) -> None:
@@ -233,15 +232,15 @@ class LocalCassandra:
         The nodes of a temporary folder are killed, as nobody can miss what they would still
         write. Stopping twice is fine.
         """
-        self._stop(graceful_s=0 if self._is_temporary else STOP_TIMEOUT_S)
+        self._stop(is_graceful=not self._is_temporary)
 
     def kill(self, node: int = 0) -> None:
         """End a node without warning (SIGKILL), and wait until it has gone."""
-        self._end_node(node, graceful_s=0)
+        self._end(self._node(node), is_graceful=False)
 
     def stop_node(self, node: int = 0) -> None:
         """End one node in order (SIGTERM), and wait until it has gone."""
-        self._end_node(node, graceful_s=STOP_TIMEOUT_S)
+        self._end(self._node(node), is_graceful=True)
 
     def restart(self, node: int = 0) -> None:
         """Stop the node in order if it runs, start it on the same data, wait until it is up.
@@ -249,17 +248,31 @@ class LocalCassandra:
         Raises:
             NodeError: It did not come up; its log's tail is in the message.
         """
-        self.stop_node(node)
-        self._start_node(node)
-        self._wait_until_up((node,))
+        chosen = self._node(node)
+        self._end(chosen, is_graceful=True)
+        java, jars = self._programs()
+        self._launch(chosen, java, jars)
+        others = [peer for peer in self._nodes if peer.is_running() and not peer.is_paused]
+        self._wait_until_seen((chosen,), by=others)
+        self._wait_until_seen(others, by=(chosen,))
 
     def pause(self, node: int = 0) -> None:
         """Stop the node's clock (SIGSTOP): connections stay open and nothing answers."""
-        self._running(node).send(signal.SIGSTOP)
+        self._node(node).pause()
 
     def resume(self, node: int = 0) -> None:
         """Let a paused node go on (SIGCONT)."""
-        self._running(node).send(signal.SIGCONT)
+        self._node(node).resume()
+
+    def create_keyspace(self, keyspace: str) -> None:
+        """Create a keyspace with a replica on every node, where it is missing.
+
+        Raises:
+            UsageError: A name that would need quotes in CQL.
+            NodeError: The first node did not take the statement.
+        """
+        statement = keyspace_statement(keyspace, datacenter=DATACENTER, replicas=self.nodes)
+        run_cql(self.contact_points[0], self.port, statement)
 
     def nodetool(self, *args: str, node: int = 0) -> str:
         """Run ``nodetool`` against a node and return what it printed.
@@ -270,8 +283,9 @@ class LocalCassandra:
         Cost:
             A JVM, about one second.
         """
-        port = str(self._started_plan.jmx_ports[node])
-        return self._run_tool("NodeTool", "-h", "127.0.0.1", "-p", port, *args, node=node)
+        chosen = self._node(node)
+        port = str(chosen.plan.jmx_ports[node])
+        return self._run_tool(chosen, "NodeTool", "-h", "127.0.0.1", "-p", port, *args)
 
     def sstablemetadata(self, *files: Path | str) -> str:
         """Run ``sstablemetadata`` over data files and return what it printed.
@@ -282,73 +296,122 @@ class LocalCassandra:
         Cost:
             A JVM, about one second, and then little a file.
         """
-        return self._run_tool("SSTableMetadataViewer", *map(str, files), node=0)
+        return self._run_tool(self._node(0), "SSTableMetadataViewer", *map(str, files))
+
+    def delete(self) -> None:
+        """Stop the ring and remove what it wrote; the folder too if nothing else is in it."""
+        self.stop()
+        if self._folder is not None:
+            for node in self._nodes:
+                shutil.rmtree(node.folder, ignore_errors=True)
+            remove_ring_file(self._folder)
+            with contextlib.suppress(OSError):  # Somebody else's files stay.
+                self._folder.rmdir()
+            self._nodes = ()
 
     # How it does it.
 
-    @property
-    def _started_plan(self) -> RingPlan:
-        if self._plan is None:
+    def _node(self, index: int) -> LocalNode:
+        if not 0 <= index < self.nodes:
+            raise UsageError(f"the ring has nodes 0 to {self.nodes - 1}, there is no node {index}")
+        if not self._nodes:
             raise NodeError("the ring is not started", hint="call start() first")
-        return self._plan
+        return self._nodes[index]
+
+    def _programs(self) -> tuple[Path, tuple[Path, ...]]:
+        return find_java(), cassandra_jars(self.version, progress=self._progress)
+
+    def _run_tool(self, node: LocalNode, tool: str, *args: str) -> str:
+        java, jars = self._programs()
+        return node.run_tool(tool, *args, java=java, jars=jars)
 
     def _open_folder(self) -> None:
-        if self._is_temporary and self._folder is None:
+        """Make the folder, or go on with the ring that it holds."""
+        if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="treering-cassandra-")).resolve()
-        self.folder.mkdir(parents=True, exist_ok=True)
-        known = read_ring_file(self.folder)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        known = read_ring_file(self._folder)
         if known is None:
             return
-        self._refuse_running(known)
-        same = replace(
-            self._wanted,
-            native_port=known.plan.native_port,
-            storage_port=known.plan.storage_port,
-            jmx_ports=known.plan.jmx_ports if known.plan.nodes == self.nodes else (0,) * self.nodes,
-        )
-        if known.plan.nodes != self.nodes or known.plan.version != self.version:
+        for node in known.nodes(self._folder):
+            if node.is_running():
+                raise NodeError(
+                    f"node {node.index} of the ring in {self._folder} runs already "
+                    f"(process {node.pid})",
+                    hint="stop it there, attach to it, or take another folder",
+                    pid=node.pid,
+                )
+        kept = known.plan.settings
+        if (kept.nodes, kept.version) != (self.nodes, self.version):
             raise UsageError(
-                f"{self.folder} holds a ring of {known.plan.nodes} nodes of Cassandra "
-                f"{known.plan.version}, not of {self.nodes} of {self.version}",
+                f"{self._folder} holds a ring of {kept.nodes} nodes of Cassandra "
+                f"{kept.version}, not of {self.nodes} of {self.version}",
                 hint="start that ring again, take another folder, or remove this one",
             )
-        self._plan = same
+        # The other settings may change between two starts; the ports belong to the data.
+        self._build_nodes(replace(known.plan, settings=self._wanted))
 
-    def _refuse_running(self, known: RingFile) -> None:
-        for node, pid in enumerate(known.pids):
-            mark = storage_flag(self._node_folder(node))
-            if pid is not None and NodeProcess(pid, mark=mark).is_running():
-                raise NodeError(
-                    f"node {node} of the ring in {self.folder} runs already (process {pid})",
-                    hint="stop it there, attach to it, or take another folder",
-                    pid=pid,
+    def _build_nodes(self, plan: RingPlan) -> None:
+        self._nodes = tuple(LocalNode(plan, index, self.folder) for index in range(self.nodes))
+
+    def _start_on_some_ports(self, java: Path, jars: Sequence[Path]) -> None:
+        if self._nodes:
+            self._start_nodes(java, jars)
+            return
+        for tries_left in reversed(range(_START_TRIES)):
+            native, storage, *jmx = free_ports(2 + self.nodes, self.contact_points)
+            self._build_nodes(
+                RingPlan(
+                    settings=self._wanted,
+                    native_port=native,
+                    storage_port=storage,
+                    jmx_ports=tuple(jmx),
                 )
-
-    def _start_on_some_ports(self) -> None:
-        self._watch()
-        for attempt in range(_START_TRIES):
-            is_new = self._plan is None
-            if is_new:
-                self._plan = self._with_free_ports()
+            )
             try:
-                self._start_nodes()
+                self._start_nodes(java, jars)
                 return
             except PortTakenError:
-                # Ports that belong to existing data are kept; new ones can be drawn again.
-                if not is_new or attempt == _START_TRIES - 1:
+                self._end_all(is_graceful=False)
+                for node in self._nodes:  # What it wrote belongs to the ports that were taken.
+                    shutil.rmtree(node.folder, ignore_errors=True)
+                if not tries_left:
                     raise
-                self._end_all(graceful_s=0)
-                self._plan = None
 
-    def _with_free_ports(self) -> RingPlan:
-        native, storage, *jmx = free_ports(2 + self.nodes, self.contact_points)
-        return replace(self._wanted, native_port=native, storage_port=storage, jmx_ports=tuple(jmx))
+    def _start_nodes(self, java: Path, jars: Sequence[Path]) -> None:
+        for node in self._nodes:
+            self._progress(
+                f"Starting node {node.index + 1} of {self.nodes}, Cassandra {self.version}"
+            )
+            self._launch(node, java, jars)
+            self._wait_until_seen(self._nodes[: node.index + 1], by=self._nodes[:1])
+        self._wait_until_seen(self._nodes, by=self._nodes[1:])
 
-    def _start_nodes(self) -> None:
-        for node in range(self.nodes):
-            self._progress(f"Starting node {node + 1} of {self.nodes}, Cassandra {self.version}")
-            self._start_node(node)
-            self._wait_until_up(range(node + 1) if node == self.nodes - 1 else (0,), up=node + 1)
+    def _launch(self, node: LocalNode, java: Path, jars: Sequence[Path]) -> None:
+        pid = node.launch(java=java, jars=jars)
+        if self._watchdog is not None:
+            self._watchdog.tell(f"+{pid}")
+        self._note()
+        node.wait_until_ready()
+
+    def _wait_until_seen(self, seen: Sequence[LocalNode], *, by: Iterable[LocalNode]) -> None:
+        """Wait until every node of ``by`` sees all of ``seen`` as up and normal."""
+        if self.nodes == 1:
+            return
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        addresses = {node.address for node in seen}
+        for witness in by:
+            while missing := addresses - self._up_and_normal(witness):
+                if time.monotonic() > deadline:
+                    raise NodeError(
+                        f"node {witness.index} did not see {', '.join(sorted(missing))} come up "
+                        f"within {READY_TIMEOUT_S:.0f} s; the end of its log:\n{witness.tail()}",
+                        node=witness.index,
+                    )
+
+    def _up_and_normal(self, witness: LocalNode) -> set[str]:
+        lines = self.nodetool("status", node=witness.index).splitlines()
+        return {line.split()[1] for line in lines if line.startswith("UN ")}
 
     def _watch(self) -> None:
         if self._outlives_owner or self._watchdog is not None:
@@ -361,177 +424,30 @@ class LocalCassandra:
         if os.getpid() == self._owner_pid:  # A fork of the owner is not the owner.
             self.stop()
 
-    def _start_node(self, node: int) -> None:
-        plan = self._started_plan
-        folder = self._node_folder(node)
-        java = find_java()
-        jars = cassandra_jars(self.version, progress=self._progress)
-        self._refuse_taken_ports(node)
-        for name in ("conf", "tmp"):
-            (folder / name).mkdir(parents=True, exist_ok=True)
-        (folder / "conf" / "cassandra.yaml").write_text(render_yaml(plan, node, folder))
-        (folder / "conf" / "logback.xml").write_text(
-            LOGBACK.format(target="System.out", level="INFO")
-        )
-        (folder / "conf" / "logback-tools.xml").write_text(
-            LOGBACK.format(target="System.err", level="WARN")
-        )
-        command = daemon_command(plan, node, java=java, jars=jars, node_folder=folder)
-        process = NodeProcess.launch(
-            command, log_file=self._log_file(node), mark=storage_flag(folder)
-        )
-        self._processes[node] = process
-        if self._watchdog is not None:
-            self._watchdog.tell(f"+{process.pid}")
-        self._note()
-        self._wait_until_ready(node, process)
-
-    def _ports_of(self, node: int) -> tuple[tuple[str, int], ...]:
-        plan = self._started_plan
-        address = plan.addresses[node]
-        return (
-            (address, plan.native_port),
-            (address, plan.storage_port),
-            ("127.0.0.1", plan.jmx_ports[node]),
-        )
-
-    def _refuse_taken_ports(self, node: int) -> None:
-        taken = [
-            f"{host}:{port}" for host, port in self._ports_of(node) if not is_port_free(host, port)
-        ]
-        if taken:
-            raise PortTakenError(
-                f"node {node} cannot start: another process listens on {', '.join(taken)}",
-                hint="end that process; the ports belong to the ring's data",
-            )
-
-    def _wait_until_ready(self, node: int, process: NodeProcess) -> None:
-        address, port = self._started_plan.addresses[node], self.port
-        settled = wait_for(
-            lambda: not process.is_running() or native_answers(address, port),
-            timeout_s=READY_TIMEOUT_S,
-        )
-        if not process.is_running():
-            tail = self._tail(node)
-            kind = PortTakenError if "already in use" in tail else NodeError
-            raise kind(
-                f"node {node} (Cassandra {self.version}) ended while it started, exit code "
-                f"{process.exit_code()}; the end of its log:\n{tail}",
-                hint="the log says what it did not like; check yaml= and jvm=",
-                node=node,
-            )
-        if not settled:
-            raise NodeError(
-                f"node {node} did not answer at {address}:{port} within {READY_TIMEOUT_S:.0f} s; "
-                f"the end of its log:\n{self._tail(node)}",
-                hint="is the machine busy, or short of memory?",
-                node=node,
-            )
-
-    def _wait_until_up(self, witnesses: Sequence[int], *, up: int | None = None) -> None:
-        """Wait until every witness sees ``up`` nodes (or all that run) as up and normal."""
-        if self.nodes == 1:
+    def _end(self, node: LocalNode, *, is_graceful: bool) -> None:
+        pid = node.end(is_graceful=is_graceful)
+        if pid is None:
             return
-        expected = up or sum(self.is_running(node) for node in range(self.nodes))
-        deadline = time.monotonic() + READY_TIMEOUT_S
-        for witness in witnesses:
-            while (seen := self._up_and_normal(witness)) < expected:
-                if time.monotonic() > deadline:
-                    raise NodeError(
-                        f"node {witness} sees {seen} of {expected} nodes up within "
-                        f"{READY_TIMEOUT_S:.0f} s; the end of its log:\n{self._tail(witness)}",
-                        node=witness,
-                    )
-
-    def _up_and_normal(self, witness: int) -> int:
-        lines = self.nodetool("status", node=witness).splitlines()
-        return sum(line.startswith("UN ") for line in lines)
-
-    def _end_node(self, node: int, *, graceful_s: float) -> None:
-        process = self._process_at(node)
-        if process is None:
-            return
-        process.end(graceful_s=graceful_s)
         if self._watchdog is not None:
-            self._watchdog.tell(f"-{process.pid}")
-        self._processes[node] = None
+            self._watchdog.tell(f"-{pid}")
         self._note()
-        if not wait_for(
-            lambda: all(is_port_free(*at) for at in self._ports_of(node)), timeout_s=30.0
-        ):
-            raise NodeError(
-                f"node {node} has gone and its ports are not free: {self._ports_of(node)}"
-            )
 
-    def _end_all(self, *, graceful_s: float) -> None:
-        alive = [process for process in self._processes if process is not None]
-        for process in alive:  # Ask all before waiting for one.
-            if graceful_s > 0:
-                process.send(signal.SIGCONT)
-                process.send(signal.SIGTERM)
-            else:
-                process.send(signal.SIGKILL)
-        for node in range(self.nodes):
-            self._end_node(node, graceful_s=graceful_s)
+    def _end_all(self, *, is_graceful: bool) -> None:
+        for node in self._nodes:  # Ask all before waiting for one.
+            node.ask_to_end(is_graceful=is_graceful)
+        for node in self._nodes:
+            self._end(node, is_graceful=is_graceful)
 
-    def _stop(self, *, graceful_s: float) -> None:
-        self._end_all(graceful_s=graceful_s)
+    def _stop(self, *, is_graceful: bool) -> None:
+        self._end_all(is_graceful=is_graceful)
         if self._is_temporary and self._folder is not None:
             shutil.rmtree(self._folder)
-            self._folder = self._plan = None
+            self._folder, self._nodes = None, ()
         if self._watchdog is not None:
             self._watchdog.close()
             self._watchdog = None
             atexit.unregister(self._stop_at_exit)
 
     def _note(self) -> None:
-        pids = tuple(None if process is None else process.pid for process in self._processes)
-        RingFile(plan=self._started_plan, pids=pids).write(self.folder)
-
-    def _process_at(self, node: int) -> NodeProcess | None:
-        if not 0 <= node < self.nodes:
-            raise UsageError(f"the ring has nodes 0 to {self.nodes - 1}, there is no node {node}")
-        return self._processes[node]
-
-    def _running(self, node: int) -> NodeProcess:
-        process = self._process_at(node)
-        if process is None or not process.is_running():
-            raise NodeError(f"node {node} does not run", hint="restart() it", node=node)
-        return process
-
-    def _node_folder(self, node: int) -> Path:
-        return self.folder / f"node{node}"
-
-    def _log_file(self, node: int) -> Path:
-        return self._node_folder(node) / "system.log"
-
-    def _tail(self, node: int) -> str:
-        return "\n".join(self.log(node).splitlines()[-_TAIL_LINES:])
-
-    def _run_tool(self, tool: str, *args: str, node: int) -> str:
-        command = tool_command(
-            tool,
-            *args,
-            java=find_java(),
-            jars=cassandra_jars(self.version),
-            node_folder=self._node_folder(node),
-        )
-        try:
-            ran = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=TOOL_TIMEOUT_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as slow:
-            raise NodeError(
-                f"{tool} {' '.join(args)} did not end within {TOOL_TIMEOUT_S:.0f} s"
-            ) from slow
-        if ran.returncode != 0:
-            raise NodeError(
-                f"{tool} {' '.join(args)} failed with exit code {ran.returncode}:\n"
-                f"{ran.stdout}{ran.stderr}"
-            )
-        return ran.stdout
+        pids = tuple(node.pid for node in self._nodes)
+        RingFile(plan=self._nodes[0].plan, pids=pids).write(self.folder)

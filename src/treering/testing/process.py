@@ -23,10 +23,6 @@ _PORT_FIRST: Final = 20_000
 _PORT_END: Final = 32_000
 _PORT_TRIES: Final = 1_000
 _POLL_S: Final = 0.05
-# The OPTIONS request of the native protocol, version 4: no body. Every server answers SUPPORTED.
-_OPTIONS: Final = bytes([0x04, 0, 0, 0, 0x05, 0, 0, 0, 0])
-_OPCODE_SUPPORTED: Final = 0x06
-_ASK_TIMEOUT_S: Final = 2.0
 
 
 class NodeProcess:
@@ -185,14 +181,3 @@ def is_port_free(address: str, port: int) -> bool:
         except OSError:
             return False
     return True
-
-
-def native_answers(address: str, port: int) -> bool:
-    """Whether a Cassandra node speaks the native protocol at ``address``:``port``."""
-    try:
-        with socket.create_connection((address, port), timeout=_ASK_TIMEOUT_S) as link:
-            link.sendall(_OPTIONS)
-            answer = link.recv(9, socket.MSG_WAITALL)
-    except OSError:
-        return False
-    return len(answer) == 9 and answer[4] == _OPCODE_SUPPORTED

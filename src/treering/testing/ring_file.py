@@ -10,6 +10,7 @@ from typing import Final
 
 from treering.errors import CorruptDataError
 from treering.testing.config import RingPlan
+from treering.testing.node import LocalNode
 
 _NAME: Final = "ring.json"
 _FORMAT: Final = 1
@@ -21,6 +22,12 @@ class RingFile:
 
     plan: RingPlan
     pids: tuple[int | None, ...]
+
+    def nodes(self, folder: Path) -> tuple[LocalNode, ...]:
+        """Return the ring's nodes, running or not."""
+        return tuple(
+            LocalNode(self.plan, index, folder, pid) for index, pid in enumerate(self.pids)
+        )
 
     def write(self, folder: Path) -> None:
         """Replace the folder's file in one step."""
@@ -52,3 +59,8 @@ def read_ring_file(folder: Path) -> RingFile | None:
             hint=f"remove {folder} if its data is not needed",
             path=str(path),
         ) from broken
+
+
+def remove_ring_file(folder: Path) -> None:
+    """Forget the folder's ring."""
+    (folder / _NAME).unlink(missing_ok=True)

@@ -14,6 +14,8 @@ from treering.testing.faults import MissingToolError
 
 JAVA_RELEASE: Final = 17
 _ASK_TIMEOUT_S: Final = 60
+# A machine whose default Java is another release often has 17 beside it.
+JVM_FOLDERS = (Path("/usr/lib/jvm"), Path("/opt/homebrew/opt"), Path("/usr/local/opt"))
 _RELEASE = re.compile(r'version "(?:1\.)?(\d+)')
 _JAVA_HINT: Final = (
     "install it (Debian and Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install "
@@ -64,8 +66,7 @@ def _java_candidates() -> Iterator[Path]:
     on_path = shutil.which("java")
     if on_path:
         yield Path(on_path)
-    # A machine whose default Java is another release often has 17 beside it.
-    for base in (Path("/usr/lib/jvm"), Path("/opt/homebrew/opt"), Path("/usr/local/opt")):
+    for base in JVM_FOLDERS:
         yield from sorted(base.glob(f"*{JAVA_RELEASE}*/bin/java"))
 
 
