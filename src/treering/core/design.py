@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from treering.core.bucket import BucketWidth
 from treering.core.choices import Candidate, Choices, candidates_of, choose
+from treering.core.schema import Column
 from treering.core.units import Precision
 from treering.core.verdicts import SEVERITIES, Severity, Verdict, check_partition
 from treering.core.verdicts_lifetime import check_lifetime
@@ -108,7 +109,7 @@ class Design:
         return max((v.severity for v in self.verdicts), key=SEVERITIES.index, default="ok")
 
     @property
-    def columns(self) -> tuple[Any, ...]:
+    def columns(self) -> tuple[Column, ...]:
         """The columns of values."""
         return self.workload.columns
 
