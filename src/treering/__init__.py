@@ -1,1 +1,94 @@
-"""treering: time series on Apache Cassandra that age well."""
+"""treering: time series on Apache Cassandra that age well.
+
+``treering.open`` gives a store; ``treering.plan_design`` the arithmetic behind a table;
+``treering.bucket_of`` and ``treering.buckets_between`` the cut of time, for driver code of one's
+own.
+"""
+
+from treering.clock import ManualClock
+from treering.core.bucket import (
+    Bucket,
+    BucketWidth,
+    bucket_of,
+    buckets_between,
+    parse_bucket,
+)
+from treering.core.design import Design, Overrides, Verdict, Window, Workload, plan_design
+from treering.core.read_plan import PartitionRead, ReadPlan
+from treering.core.render_plan import render_read_plan
+from treering.core.schema import Column, ColumnType
+from treering.core.units import Interval, Precision
+from treering.core.write_plan import Reason, Refusal
+from treering.errors import (
+    CorruptDataError,
+    DesignError,
+    EngineError,
+    EngineTimeoutError,
+    FanOutTooWideError,
+    MissingExtraError,
+    OverloadedError,
+    PartialReadError,
+    RefusedReadingsError,
+    SchemaMismatchError,
+    SeriesNotFoundError,
+    StoreBusyError,
+    StoreClosedError,
+    TableNotFoundError,
+    TreeringError,
+    UnavailableError,
+    UsageError,
+    WidthError,
+)
+from treering.readings import Readings
+from treering.store import CreatePlan, Store
+from treering.store import open_store as open
+from treering.table import Table
+from treering.write_report import WriteReport
+
+__all__ = [
+    "Bucket",
+    "BucketWidth",
+    "Column",
+    "ColumnType",
+    "CorruptDataError",
+    "CreatePlan",
+    "Design",
+    "DesignError",
+    "EngineError",
+    "EngineTimeoutError",
+    "FanOutTooWideError",
+    "Interval",
+    "ManualClock",
+    "MissingExtraError",
+    "OverloadedError",
+    "Overrides",
+    "PartialReadError",
+    "PartitionRead",
+    "Precision",
+    "ReadPlan",
+    "Readings",
+    "Reason",
+    "Refusal",
+    "RefusedReadingsError",
+    "SchemaMismatchError",
+    "SeriesNotFoundError",
+    "Store",
+    "StoreBusyError",
+    "StoreClosedError",
+    "Table",
+    "TableNotFoundError",
+    "TreeringError",
+    "UnavailableError",
+    "UsageError",
+    "Verdict",
+    "WidthError",
+    "Window",
+    "Workload",
+    "WriteReport",
+    "bucket_of",
+    "buckets_between",
+    "open",
+    "parse_bucket",
+    "plan_design",
+    "render_read_plan",
+]

@@ -54,7 +54,7 @@ class ColumnData:
 
     def to_list(self) -> list[Any]:
         """Return Python values, None where missing."""
-        values = self.values.tolist()
+        values: list[Any] = self.values.tolist()
         if self.present is None:
             return values
         return [

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from treering.core.schema import ColumnType
 
-_WIRE = {
+_WIRE: dict[ColumnType, np.dtype[Any]] = {
     ColumnType.DOUBLE: np.dtype(">f8"),
     ColumnType.FLOAT: np.dtype(">f4"),
     ColumnType.INT: np.dtype(">i4"),
@@ -32,7 +32,8 @@ def serialized(value: Any, column_type: ColumnType) -> bytes:
     """Return a value as CQL serializes it."""
     if column_type is ColumnType.TEXT:
         return str(value).encode()
-    return np.array(value, dtype=_WIRE[column_type]).tobytes()
+    array: npt.NDArray[Any] = np.array(value, dtype=_WIRE[column_type])
+    return array.tobytes()
 
 
 def is_newer(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, cast
 
 from treering.core.bucket import BucketWidth
@@ -102,6 +102,40 @@ class TableSpec:
         if self.retention_s is None:
             return self.precision.ts_min
         return max(now_ts - self.retention_s * self.precision.per_s, self.precision.ts_min)
+
+    def with_incarnation(self, incarnation: int) -> TableSpec:
+        """Return this table as the catalog's n-th of its name."""
+        return replace(self, incarnation=incarnation)
+
+    def check_same_as(self, wanted: TableSpec) -> None:
+        """Refuse a second table of this name that would differ.
+
+        Raises:
+            SchemaMismatchError: Names each difference.
+        """
+        there, asked = self._identity(), wanted._identity()
+        differences = [
+            f"{key} is {there[key]}, not {asked[key]}" for key in there if there[key] != asked[key]
+        ]
+        if differences:
+            raise SchemaMismatchError(
+                f"the table {self.name!r} exists with another design: {'; '.join(differences)}",
+                hint="open it as it is, drop it first, or choose another name",
+                differences=tuple(differences),
+            )
+
+    def _identity(self) -> dict[str, object]:
+        # What decides where readings are, what they are and how long they stay; not the workload.
+        return {
+            "columns": ", ".join(f"{column.name}:{column.type}" for column in self.columns),
+            "precision": str(self.precision),
+            "bucket": str(self.width),
+            "retention_s": self.retention_s,
+            "ttl_s": self.default_ttl_s,
+            "window_s": self.window_s,
+            "finer": self.finer,
+            "future_limit_s": self.future_limit_s,
+        }
 
     def to_json(self) -> dict[str, Any]:
         """Return the catalog's record of this table."""

@@ -187,7 +187,9 @@ def ts_from_iso(text: str, precision: Precision, *, zone: dt.tzinfo | None = Non
     try:
         moment = dt.datetime(*parts, tzinfo=dt.UTC)  # type: ignore[misc,arg-type]
         seconds = _seconds(moment) - (
-            _offset_s(offset) if offset is not None else _zone_offset_s(moment, zone)
+            _offset_s(offset)
+            if offset is not None
+            else (zone_offset_s(moment, zone) if zone is not None else 0)
         )
     except (ValueError, OverflowError) as error:
         raise UsageError(f"{text!r} is not a time: {error}") from error
@@ -210,15 +212,27 @@ def _offset_s(text: str) -> int:
     return (-1 if text[0] == "-" else 1) * (hours * HOUR_S + minutes * MINUTE_S)
 
 
-def _zone_offset_s(moment: dt.datetime, zone: dt.tzinfo | None) -> int:
-    local = moment.replace(tzinfo=zone)
+def zone_offset_s(wall: dt.datetime, zone: dt.tzinfo) -> int:
+    """Return how far a zone is ahead of UTC at a wall-clock time, in seconds.
+
+    A time that the clock shows twice means the first.
+
+    Args:
+        wall: The wall-clock time; its own zone is ignored.
+        zone: The zone of the clock.
+
+    Raises:
+        UsageError: The clock skips this time, so that it names no instant.
+    """
+    local = wall.replace(tzinfo=zone, fold=0)
     offset = local.utcoffset()
-    if offset is None:
-        raise ValueError("the zone has no offset then")
-    # A wall-clock time that daylight saving skips does not survive the way to UTC and back.
-    back = (local.astimezone(dt.UTC)).astimezone(zone)
-    if back.replace(tzinfo=None) != local.replace(tzinfo=None):
-        raise ValueError(f"the clock of {zone} skips this time")
+    # A time that daylight saving skips does not survive the way to UTC and back.
+    back = local.astimezone(dt.UTC).astimezone(zone)
+    if offset is None or back.replace(tzinfo=None) != local.replace(tzinfo=None):
+        raise UsageError(
+            f"the clock of {zone} skips {wall.replace(tzinfo=None).isoformat()}",
+            hint="correct the time, or state the zone that the times are really in",
+        )
     return int(offset.total_seconds())
 
 

@@ -8,6 +8,7 @@ of one (series, bucket) and one lifetime; everything is arrays.
 from __future__ import annotations
 
 import enum
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from treering.core.bucket import Bucket, bucket_end_s, bucket_starts_s
 from treering.core.columns import BoolArray, ColumnData
-from treering.core.expiry import ttl_for_age
+from treering.core.expiry import TTL_MAX_S, ttls_for_ages
 from treering.core.schema import Column
 from treering.core.table import TableSpec
 from treering.core.times import render_ts
@@ -288,7 +289,7 @@ def _partition_writes(
     kept, ts, start_s, ttl_s = kept[order], ts[order], start_s[order], ttl_s[order]
     changes = np.flatnonzero((np.diff(start_s) != 0) | (np.diff(ttl_s) != 0)) + 1
     edges = [0, *changes.tolist(), len(ts)]
-    for first, end in zip(edges[:-1], edges[1:], strict=True):
+    for first, end in itertools.pairwise(edges):
         where = kept[first:end]
         taken = {name: data.take(where) for name, data in readings.columns.items()}
         bucket_s, lifetime_s = int(start_s[first]), int(ttl_s[first])
@@ -302,30 +303,19 @@ def _partition_writes(
         )
 
 
-def _lifetimes_s(
-    spec: TableSpec, ts: npt.NDArray[np.int64], now_ts: int
-) -> npt.NDArray[np.int64]:
+def _lifetimes_s(spec: TableSpec, ts: npt.NDArray[np.int64], now_ts: int) -> npt.NDArray[np.int64]:
     """Return the lifetime to send with each reading; 0 for the table's default.
 
     A reading older than one window gets what remains of its retention, rounded up to a window,
     so that it does not outlive its neighbours by a whole retention. One from the future gets the
     retention plus the most it can be ahead, so that it does not die before its time.
     """
-    lifetimes = np.zeros(len(ts), dtype=np.int64)
     if spec.retention_s is None or spec.window_s is None:
-        return lifetimes
-    per_s = spec.precision.per_s
-    if spec.default_ttl_s != spec.retention_s:
-        lifetimes[:] = spec.retention_s
-    ahead = ts > now_ts
-    if spec.future_limit_s:
-        lifetimes[ahead] = spec.retention_s + spec.future_limit_s
-    windows_late = (now_ts - ts) // (spec.window_s * per_s)
-    for windows in np.unique(windows_late[windows_late >= 1]).tolist():
-        late = windows_late == windows
-        # The youngest of them has the longest life; sharing it costs at most one window.
-        ttl_s = ttl_for_age(windows * spec.window_s, spec.retention_s, spec.window_s)
-        lifetimes[late] = ttl_s or 1
+        return np.zeros(len(ts), dtype=np.int64)
+    age_s = (now_ts - ts) // spec.precision.per_s
+    lifetimes, _ = ttls_for_ages(age_s, spec.retention_s, spec.window_s)
+    lifetimes[ts > now_ts] = min(spec.retention_s + spec.future_limit_s, TTL_MAX_S)
+    lifetimes[lifetimes == (spec.default_ttl_s or 0)] = 0
     return lifetimes
 
 

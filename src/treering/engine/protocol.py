@@ -124,6 +124,10 @@ class Engine(Protocol):
     in_flight_max: int
     """The most requests that are worth having in flight at once."""
 
+    def workload_defaults(self) -> Mapping[str, Any]:
+        """Return fields of a workload that follow from the engine, such as the server's version."""
+        ...
+
     def plan_create(self, spec: TableSpec) -> tuple[str, ...]:
         """Return the statements or steps that :meth:`create_table` would run, for people."""
         ...
@@ -162,6 +166,10 @@ class Engine(Protocol):
 
     def series(self, spec: TableSpec, *, prefix: str = "") -> Iterator[str]:
         """Yield the listed series that start with ``prefix``, sorted by code point."""
+        ...
+
+    def has_series(self, spec: TableSpec, name: str) -> bool:
+        """Return whether the series is listed."""
         ...
 
     def submit_write(self, spec: TableSpec, write: PartitionWrite) -> Future[None]:

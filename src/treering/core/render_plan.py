@@ -1,0 +1,44 @@
+"""A read plan in words: what ``explain`` prints."""
+
+from __future__ import annotations
+
+from treering.core.read_plan import ReadPlan
+from treering.core.times import render_ts
+from treering.core.units import render_bytes, render_duration
+
+_SHOWN = 4
+
+
+def render_read_plan(plan: ReadPlan) -> str:
+    """Return the plan as lines of text: what is asked, what is touched, what it may cost."""
+    precision = plan.spec.precision
+    start, end = (render_ts(ts, precision) for ts in (plan.interval.start, plan.interval.end))
+    lines = [
+        f"read {plan.spec.name}: {', '.join(plan.series[:_SHOWN])}"
+        + (f" and {len(plan.series) - _SHOWN} more series" if len(plan.series) > _SHOWN else ""),
+        f"  event time  [{start}, {end}), {render_duration(plan.interval.length_s)}",
+        f"  columns     {', '.join(column.name for column in plan.columns)}",
+        f"  order       {plan.order}"
+        + (f", at most {plan.limit:,} readings a series" if plan.limit is not None else ""),
+        f"  partitions  {plan.fan_out:,} of one {plan.spec.width} each, one query each, side by side",
+        f"  expected    {plan.rows_estimate:,} readings by the design's rate, "
+        f"{render_bytes(plan.bytes_estimate)} in memory",
+    ]
+    if plan.is_clipped:
+        asked = render_ts(plan.asked.start, precision)
+        lines.append(f"  clipped     asked from {asked}; older than the retention is not read")
+    lines.extend(f"  {line}" for line in _partitions(plan))
+    return "\n".join(lines)
+
+
+def _partitions(plan: ReadPlan) -> list[str]:
+    reads = plan.reads
+    shown = reads if len(reads) <= 2 * _SHOWN else (*reads[:_SHOWN], *reads[-_SHOWN:])
+    precision = plan.spec.precision
+    lines = [
+        f"{read.name}  [{render_ts(read.start, precision)}, {render_ts(read.end, precision)})"
+        for read in shown
+    ]
+    if len(shown) < len(reads):
+        lines.insert(_SHOWN, f"… {len(reads) - len(shown):,} more partitions …")
+    return lines

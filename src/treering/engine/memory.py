@@ -1,0 +1,228 @@
+"""The engine that keeps everything in memory: the oracle of the tests, and for short-lived use.
+
+Simple on purpose: one dictionary of cells a series, merged by the rule of ``core/merge.py``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from treering.core.columns import column_from_list
+from treering.core.merge import is_newer
+from treering.core.segment import (
+    Segment,
+    is_segment_expired,
+    segment_length_s,
+    segment_of,
+)
+from treering.core.table import TableSpec
+from treering.core.times import render_ts
+from treering.core.write_plan import PartitionWrite
+from treering.engine.protocol import ExpireReport, Page, PageRead, Removal, TableInfo
+from treering.errors import EngineError, SchemaMismatchError, StoreClosedError
+
+T = TypeVar("T")
+
+# One reading: column name -> (write time in µs, value).
+_Cells = dict[str, tuple[int, Any]]
+
+
+@dataclass(slots=True)
+class _Table:
+    spec: TableSpec
+    series: dict[str, dict[int, _Cells]] = field(default_factory=dict)
+
+
+def done(work: Callable[[], T]) -> Future[T]:
+    """Run ``work`` now and return its outcome as a future that has completed."""
+    future: Future[T] = Future()
+    try:
+        future.set_result(work())
+    except EngineError as error:
+        future.set_exception(error)
+    return future
+
+
+class MemoryEngine:
+    """Keeps tables in this process; nothing outlives it."""
+
+    name = "memory"
+    write_rows_max = 100_000
+    in_flight_max = 1
+
+    def __init__(self) -> None:
+        self._tables: dict[str, _Table] = {}
+        self._incarnations: dict[str, int] = {}
+        self._lock = threading.RLock()
+        self._closed = False
+
+    def workload_defaults(self) -> Mapping[str, Any]:
+        """Return the mode whose expiry cap is the latest: nothing here expires by a server."""
+        return {"storage_mode": "NONE"}
+
+    def plan_create(self, spec: TableSpec) -> tuple[str, ...]:
+        """Return what creating the table does, for people."""
+        return (f"keep the table {spec.name} in the memory of this process",)
+
+    def create_table(self, spec: TableSpec) -> TableSpec:
+        """Make the table, or return the equal one that is there."""
+        with self._lock:
+            self._check_open()
+            there = self._tables.get(spec.name)
+            if there is None:
+                incarnation = self._incarnations.get(spec.name, 0) + 1
+                self._incarnations[spec.name] = incarnation
+                made = spec.with_incarnation(incarnation)
+                self._tables[spec.name] = _Table(made)
+                return made
+        there.spec.check_same_as(spec)
+        return there.spec
+
+    def load_table(self, name: str) -> TableSpec | None:
+        """Return the table of that name."""
+        with self._lock:
+            self._check_open()
+            table = self._tables.get(name)
+            return None if table is None else table.spec
+
+    def table_names(self) -> tuple[str, ...]:
+        """Return the names of all tables, sorted."""
+        with self._lock:
+            self._check_open()
+            return tuple(sorted(self._tables))
+
+    def drop_table(self, spec: TableSpec) -> None:
+        """Forget the table."""
+        with self._lock:
+            self._check_open()
+            self._tables.pop(spec.name, None)
+
+    def add_series(self, spec: TableSpec, series: tuple[str, ...]) -> None:
+        """List series."""
+        with self._lock:
+            table = self._table(spec)
+            for name in series:
+                table.series.setdefault(name, {})
+
+    def series(self, spec: TableSpec, *, prefix: str = "") -> Iterator[str]:
+        """Yield the listed series that start with ``prefix``, sorted."""
+        with self._lock:
+            names = sorted(name for name in self._table(spec).series if name.startswith(prefix))
+        yield from names
+
+    def has_series(self, spec: TableSpec, name: str) -> bool:
+        """Return whether the series is listed."""
+        with self._lock:
+            return name in self._table(spec).series
+
+    def submit_write(self, spec: TableSpec, write: PartitionWrite) -> Future[None]:
+        """Merge the readings in; the future has completed."""
+        return done(lambda: self._write(spec, write))
+
+    def _write(self, spec: TableSpec, write: PartitionWrite) -> None:
+        with self._lock:
+            readings = self._table(spec).series.setdefault(write.series, {})
+            for name, data in write.columns.items():
+                column_type = spec.column(name).type
+                values = data.values if data.values.dtype != object else data.values.tolist()
+                for ts, value, there in zip(
+                    write.ts.tolist(), values, data.mask().tolist(), strict=True
+                ):
+                    if not there:
+                        continue
+                    cells = readings.setdefault(ts, {})
+                    old = cells.get(name)
+                    if old is None or is_newer(write.write_us, value, *old, column_type):
+                        cells[name] = (write.write_us, value)
+
+    def submit_read(self, spec: TableSpec, read: PageRead) -> Future[Page]:
+        """Return a page; the future has completed."""
+        return done(lambda: self._read(spec, read))
+
+    def _read(self, spec: TableSpec, read: PageRead) -> Page:
+        part = read.partition
+        start = part.start if read.cursor is None or read.order == "desc" else read.cursor + 1
+        end = part.end if read.cursor is None or read.order == "asc" else read.cursor
+        with self._lock:
+            readings = self._table(spec).series.get(part.series, {})
+            times = sorted(
+                (ts for ts in readings if start <= ts < end), reverse=read.order == "desc"
+            )
+            page = times[: read.rows_max]
+            columns = {
+                column.name: column_from_list(
+                    [readings[ts].get(column.name, (0, None))[1] for ts in page], column.type
+                )
+                for column in read.columns
+            }
+        cursor = page[-1] if len(times) > len(page) else None
+        return Page(np.array(page, dtype=np.int64), columns, cursor)
+
+    def expire(self, spec: TableSpec, *, now_s: int, dry_run: bool = False) -> ExpireReport:
+        """Forget whole segments that the retention has passed."""
+        length_s = segment_length_s(spec)
+        with self._lock:
+            table = self._table(spec)
+            gone = self._expired_segments(table, now_s, length_s)
+            if not dry_run:
+                for readings in table.series.values():
+                    for ts in [
+                        ts
+                        for ts in readings
+                        if segment_of(ts // spec.precision.per_s, length_s) in gone
+                    ]:
+                        del readings[ts]
+        removals = tuple(
+            Removal(
+                name=render_ts(segment.start_s * spec.precision.per_s, spec.precision),
+                start_s=segment.start_s,
+                end_s=segment.end_s,
+                bytes=None,
+            )
+            for segment in sorted(gone)
+        )
+        return ExpireReport(removals=removals, is_removed=not dry_run)
+
+    def _expired_segments(self, table: _Table, now_s: int, length_s: int) -> set[Segment]:
+        per_s = table.spec.precision.per_s
+        segments = {
+            segment_of(ts // per_s, length_s)
+            for readings in table.series.values()
+            for ts in readings
+        }
+        return {
+            segment
+            for segment in segments
+            if is_segment_expired(segment, now_s=now_s, retention_s=table.spec.retention_s)
+        }
+
+    def info(self, spec: TableSpec) -> TableInfo:
+        """Return how many series there are."""
+        with self._lock:
+            return TableInfo(series_count=len(self._table(spec).series), disk_bytes=0)
+
+    def close(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._closed = True
+            self._tables.clear()
+
+    def _table(self, spec: TableSpec) -> _Table:
+        self._check_open()
+        table = self._tables.get(spec.name)
+        if table is None or table.spec.incarnation != spec.incarnation:
+            raise SchemaMismatchError(
+                f"the table {spec.name!r} was dropped",
+                hint="open it again; it may have been created anew with another design",
+            )
+        return table
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosedError("the store is closed", hint="open it again")

@@ -1,0 +1,276 @@
+"""From what people pass to a write to arrays: times and columns of one series, or a frame."""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treering.core.columns import ColumnData, parse_column
+from treering.core.schema import check_series
+from treering.core.table import TableSpec
+from treering.core.times import ticks_from_array, zone_offset_s
+from treering.core.write_plan import WriteInput, unselected
+from treering.errors import UsageError, missing_extra
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, (str, int, float, bool, dt.date, np.generic)) or value is None
+
+
+def input_of_series(
+    spec: TableSpec, series: str, times: Any, values: Mapping[str, Any], *, unit: str | None
+) -> WriteInput:
+    """Return the readings of one series as arrays.
+
+    Args:
+        spec: The table.
+        series: The series id.
+        times: Times in any form that a write takes; one time and one value each is fine too.
+        values: Values by column name.
+        unit: The unit of integer times.
+
+    Raises:
+        UsageError: An unknown column, lengths that differ, no column, or wrong types.
+    """
+    check_series(series)
+    _check_names(spec, values)
+    if _is_scalar(times):
+        times = [times]
+        values = {name: [value] for name, value in values.items()}
+    ts, timed, finer = ticks_from_array(times, precision=spec.precision, unit=unit)
+    columns, unfit = _columns_of(spec, values, len(ts))
+    return WriteInput(series=series, ts=ts, timed=timed, finer=finer, columns=columns, unfit=unfit)
+
+
+def _check_names(spec: TableSpec, values: Mapping[str, Any]) -> None:
+    unknown = unselected(spec.columns, values)
+    if unknown:
+        raise UsageError(
+            f"the table {spec.name!r} has no column {', '.join(map(repr, unknown))}",
+            hint=f"its columns are {', '.join(column.name for column in spec.columns)}",
+        )
+    if not values:
+        raise UsageError(
+            f"a write to {spec.name!r} names no column",
+            hint=f"pass for instance {spec.columns[0].name}=values",
+        )
+
+
+def _columns_of(
+    spec: TableSpec, values: Mapping[str, Any], count: int
+) -> tuple[dict[str, ColumnData], BoolArray]:
+    columns: dict[str, ColumnData] = {}
+    unfit = np.zeros(count, dtype=np.bool_)
+    for name, given in values.items():
+        data, refused = parse_column(given, spec.column(name))
+        if len(data) != count:
+            raise UsageError(
+                f"the column {name!r} has {len(data):,} values for {count:,} times",
+                hint="pass one value a time; a missing value is None",
+            )
+        columns[name] = data
+        unfit |= refused
+    return columns, unfit
+
+
+def inputs_of_frame(
+    spec: TableSpec,
+    frame: Any,
+    *,
+    time: str,
+    series: str | None,
+    series_name: str | None,
+    columns: Mapping[str, str] | None,
+    unit: str | None,
+    tz: str | None,
+) -> Iterator[WriteInput]:
+    """Yield the readings of each series of a frame, in order of first appearance.
+
+    Args:
+        spec: The table.
+        frame: A mapping of arrays, or anything with the Arrow C stream interface.
+        time: The frame's column of times.
+        series: The frame's column of series ids; None where ``series_name`` says it.
+        series_name: The one series that all rows belong to.
+        columns: Table column by frame column; by default those that have one name in both.
+        unit: The unit of integer times.
+        tz: What zone-less times mean, such as ``Europe/Berlin``.
+
+    Raises:
+        UsageError: A column that the frame or the table does not have, or zone-less times.
+    """
+    arrays = _arrays_of(frame)
+    if (series is None) == (series_name is None):
+        raise UsageError("say either series= (a column) or series_name= (one series for all)")
+    for needed in [time, *([series] if series is not None else [])]:
+        _check_has(arrays, needed)
+    mapping = _column_mapping(spec, arrays, columns, {time, series})
+    ts, timed, finer = ticks_from_array(
+        _zoned(arrays[time], tz, time), precision=spec.precision, unit=unit
+    )
+    data, unfit = _columns_of(
+        spec, {to: arrays[name].values for name, to in mapping.items()}, len(ts)
+    )
+    for name, index in _groups(arrays, series, series_name, len(ts)):
+        yield WriteInput(
+            series=name,
+            ts=ts[index],
+            timed=timed[index],
+            finer=finer[index],
+            columns={key: column.take(index) for key, column in data.items()},
+            unfit=unfit[index],
+            index=index,
+        )
+
+
+class _FrameColumn:
+    """A column of a frame: values as NumPy or Python has them, and its time zone if it has one."""
+
+    def __init__(self, values: Any, *, is_zoned: bool = False) -> None:
+        self.values = values
+        self.is_zoned = is_zoned
+
+
+def _arrays_of(frame: Any) -> dict[str, _FrameColumn]:
+    if isinstance(frame, Mapping):
+        # An array of datetime64 is UTC, as NumPy defines it; only frames have zone-less times.
+        return {str(name): _FrameColumn(values, is_zoned=True) for name, values in frame.items()}
+    if not hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "__arrow_c_array__"):
+        raise UsageError(
+            f"{type(frame).__name__} is not a frame",
+            hint="pass a mapping of arrays, or a pandas, Polars or Arrow frame",
+        )
+    try:
+        pa = importlib.import_module("pyarrow")
+    except ImportError as error:
+        raise missing_extra("write_frame with a frame", "arrow") from error
+    table = pa.table(frame)
+    return {
+        name: _from_arrow(pa, table.column(name).combine_chunks()) for name in table.column_names
+    }
+
+
+def _from_arrow(pa: Any, array: Any) -> _FrameColumn:
+    if isinstance(array, pa.ChunkedArray):
+        array = array.chunk(0) if array.num_chunks else pa.array([], type=array.type)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_timestamp(array.type):
+        values = array.cast(pa.timestamp(array.type.unit)).to_numpy(zero_copy_only=False)
+        return _FrameColumn(values, is_zoned=array.type.tz is not None)
+    if pa.types.is_date(array.type):
+        return _FrameColumn(array.to_numpy(zero_copy_only=False), is_zoned=True)
+    numeric = pa.types.is_integer(array.type) or pa.types.is_floating(array.type)
+    if numeric or pa.types.is_boolean(array.type):
+        if not array.null_count:
+            return _FrameColumn(array.to_numpy(zero_copy_only=False))
+        mask = array.is_null().to_numpy(zero_copy_only=False)
+        filled = array.fill_null(False if pa.types.is_boolean(array.type) else 0)
+        return _FrameColumn(np.ma.MaskedArray(filled.to_numpy(zero_copy_only=False), mask=mask))
+    values = np.empty(len(array), dtype=object)
+    values[:] = array.to_pylist()
+    return _FrameColumn(values)
+
+
+def _check_has(arrays: Mapping[str, _FrameColumn], name: str) -> None:
+    if name not in arrays:
+        raise UsageError(f"the frame has no column {name!r}", hint=f"it has {', '.join(arrays)}")
+
+
+def _column_mapping(
+    spec: TableSpec,
+    arrays: Mapping[str, _FrameColumn],
+    columns: Mapping[str, str] | None,
+    taken: set[str | None],
+) -> dict[str, str]:
+    if columns is None:
+        mapping = {c.name: c.name for c in spec.columns if c.name in arrays.keys() - taken}
+    else:
+        mapping = dict(columns)
+    for name in mapping:
+        _check_has(arrays, name)
+    _check_names(spec, dict.fromkeys(mapping.values()))
+    return mapping
+
+
+def _zoned(column: _FrameColumn, tz: str | None, name: str) -> Any:
+    values = column.values
+    is_naive_frame_time = (
+        isinstance(values, np.ndarray) and values.dtype.kind == "M" and not column.is_zoned
+    )
+    if not is_naive_frame_time:
+        return values
+    if tz is None:
+        raise UsageError(
+            f"the times of the column {name!r} have no zone",
+            hint="say tz='UTC', or the zone that they are in, such as tz='Europe/Berlin'",
+        )
+    return values if tz.upper() == "UTC" else _from_zone(values, tz)
+
+
+def _from_zone(values: npt.NDArray[Any], tz: str) -> npt.NDArray[Any]:
+    zone = parse_zone(tz)
+    moved = values.astype("datetime64[ns]") if values.dtype != "datetime64[s]" else values
+    moved = moved.copy()
+    # One offset a distinct hour: zones change their offset on whole quarters of an hour at most.
+    quarters = moved.astype("datetime64[m]").astype(np.int64) // 15
+    for quarter in np.unique(quarters[~np.isnat(moved)]).tolist():
+        start = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(minutes=15 * quarter)
+        moved[quarters == quarter] -= np.timedelta64(zone_offset_s(start, zone), "s")
+    return moved
+
+
+def parse_zone(tz: str) -> dt.tzinfo:
+    """Return a time zone by its name.
+
+    Raises:
+        UsageError: No such zone.
+    """
+    zoneinfo = importlib.import_module("zoneinfo")
+    try:
+        zone: dt.tzinfo = zoneinfo.ZoneInfo(tz)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise UsageError(
+            f"{tz!r} is not a time zone", hint="use a name such as UTC or Europe/Berlin"
+        ) from error
+    return zone
+
+
+def _groups(
+    arrays: Mapping[str, _FrameColumn], series: str | None, series_name: str | None, count: int
+) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
+    if series is None:
+        yield check_series(str(series_name)), np.arange(count)
+        return
+    names = [_series_text(value, place) for place, value in enumerate(_as_list(arrays[series]))]
+    if len(names) != count:
+        raise UsageError(f"the column {series!r} has {len(names):,} values for {count:,} times")
+    places: dict[str, int] = {}
+    codes = np.fromiter((places.setdefault(n, len(places)) for n in names), np.int64, count)
+    order = np.argsort(codes, kind="stable")
+    edges = np.searchsorted(codes[order], np.arange(len(places) + 1))
+    for name, code in places.items():
+        yield name, order[edges[code] : edges[code + 1]]
+
+
+def _as_list(column: _FrameColumn) -> list[Any]:
+    values = column.values
+    return values.tolist() if isinstance(values, np.ndarray) else list(values)
+
+
+def _series_text(value: Any, place: int) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str):
+        raise UsageError(
+            f"row {place} of the frame has no series id but {value!r}",
+            hint="fill the column, or leave such rows out",
+        )
+    return check_series(value)

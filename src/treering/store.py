@@ -1,0 +1,288 @@
+"""A store: where tables are; opened by a folder or a URL."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from treering.clock import Clock, WriteClock, system_clock
+from treering.core.bucket import BucketWidth
+from treering.core.design import Design, Overrides, Window, Workload, plan_design
+from treering.core.schema import check_identifier, parse_columns
+from treering.core.table import FUTURE_LIMIT_S, Finer, TableSpec
+from treering.core.units import Precision, parse_duration_s, parse_rate_hz
+from treering.core.window import parse_window
+from treering.engine.protocol import Engine
+from treering.errors import StoreClosedError, TableNotFoundError, UsageError
+from treering.fanout import Permits
+from treering.table import Table, TableContext
+
+URL_VARIABLE: Final = "TREERING_URL"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatePlan:
+    """What creating a table would do.
+
+    Attributes:
+        spec: The table, with its design and all verdicts.
+        steps: The statements or steps that the engine would run, in order.
+    """
+
+    spec: TableSpec
+    steps: tuple[str, ...]
+
+    @property
+    def design(self) -> Design:
+        """The design of the table."""
+        return self.spec.design
+
+
+class Store:
+    """A set of tables in one folder or keyspace. Safe to use from any thread; close it once."""
+
+    def __init__(self, engine: Engine, *, clock: Clock = system_clock) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._closed = threading.Event()
+        self._permits = Permits(engine.in_flight_max)
+        self._write_clock = WriteClock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def engine_name(self) -> str:
+        """``memory``, ``sqlite`` or ``cassandra``."""
+        return self._engine.name
+
+    def create(self, name: str, **choices: Any) -> Table:
+        """Create a table from what its readings are like; returns the one that is there if equal.
+
+        Args:
+            name: Lower-case identifier.
+            **choices: As :meth:`plan_create`.
+
+        Raises:
+            DesignError: The design is refused; the message says what would fit.
+            SchemaMismatchError: A table of that name with another design is there.
+        """
+        plan = self.plan_create(name, **choices)
+        return self.create_from(plan)
+
+    def create_from(self, plan: CreatePlan) -> Table:
+        """Create the table of a plan that was looked at before."""
+        self._check_open()
+        return self._table(self._engine.create_table(plan.spec))
+
+    def plan_create(
+        self,
+        name: str,
+        *,
+        rate: str | float,
+        retention: str | float | None,
+        columns: str | Mapping[str, str] = "value:double",
+        precision: str = "ms",
+        bucket: str | None = None,
+        window: str | Window | None = None,
+        gc_grace: str | float | None = None,
+        finer: Finer = "floor",
+        future_limit: str | float = FUTURE_LIMIT_S,
+        workload: Mapping[str, Any] | None = None,
+    ) -> CreatePlan:
+        """Plan a table without making it: its design, and the statements that would run.
+
+        Args:
+            name: Lower-case identifier.
+            rate: Readings a second of one series: ``1/s``, ``10/min``, ``0.1``.
+            retention: How long a reading must stay readable: ``90d``; None or ``forever``.
+            columns: ``value:double,quality:int`` or a mapping of name to type.
+            precision: ms, us or ns.
+            bucket: A bucket width instead of the one that the design would choose.
+            window: A TWCS window instead of the chosen one, such as ``1 DAYS`` or ``6h``.
+            gc_grace: A grace instead of the chosen one, such as ``3h``.
+            finer: What becomes of times finer than the precision: ``floor`` or ``refuse``.
+            future_limit: How far ahead of now a reading may be.
+            workload: Further fields of :class:`~treering.Workload`, such as ``peak_rate_hz``.
+
+        Raises:
+            UsageError: A text that is not what it should be.
+            DesignError: The design is refused.
+        """
+        self._check_open()
+        retention_s = _retention_s(retention)
+        stated = Workload(
+            rate_hz=parse_rate_hz(rate),
+            columns=parse_columns(columns),
+            retention_s=retention_s,
+            precision=_precision(precision),
+            **{**self._engine.workload_defaults(), **(workload or {})},
+        )
+        overrides = Overrides(
+            bucket=None if bucket is None else BucketWidth.from_text(bucket),
+            window=_window(window, retention_s),
+            gc_grace_s=None if gc_grace is None else int(parse_duration_s(gc_grace)),
+        )
+        design = plan_design(stated, now_s=self._clock() // 1_000_000_000, overrides=overrides)
+        return self.plan_from(name, design, finer=finer, future_limit=future_limit)
+
+    def plan_from(
+        self,
+        name: str,
+        design: Design,
+        *,
+        finer: Finer = "floor",
+        future_limit: str | float = FUTURE_LIMIT_S,
+    ) -> CreatePlan:
+        """Plan a table from a design that was made before."""
+        spec = TableSpec(
+            name=check_identifier(name, "table"),
+            design=design,
+            finer=finer,
+            future_limit_s=int(parse_duration_s(future_limit)),
+        )
+        return CreatePlan(spec=spec, steps=self._engine.plan_create(spec))
+
+    def table(self, name: str) -> Table:
+        """Return the table of that name.
+
+        Raises:
+            TableNotFoundError: There is none.
+            SchemaMismatchError: What is there differs from the catalog.
+        """
+        self._check_open()
+        spec = self._engine.load_table(check_identifier(name, "table"))
+        if spec is None:
+            names = self._engine.table_names()
+            raise TableNotFoundError(
+                f"the store has no table {name!r}",
+                hint=f"it has {', '.join(names)}" if names else "it has none: create one first",
+                table=name,
+            )
+        return self._table(spec)
+
+    def tables(self) -> tuple[str, ...]:
+        """Return the names of all tables, sorted."""
+        self._check_open()
+        return self._engine.table_names()
+
+    def drop(self, name: str) -> None:
+        """Remove a table with all its readings.
+
+        Raises:
+            TableNotFoundError: There is none.
+        """
+        self._engine.drop_table(self.table(name).spec)
+
+    def close(self) -> None:
+        """Release everything; reads under way raise ``StoreClosedError``. Twice is fine."""
+        if not self._closed.is_set():
+            self._closed.set()
+            self._engine.close()
+
+    def _table(self, spec: TableSpec) -> Table:
+        context = TableContext(
+            engine=self._engine,
+            clock=self._clock,
+            write_clock=self._write_clock,
+            permits=self._permits,
+            is_closed=self._closed.is_set,
+        )
+        return Table(spec, context)
+
+    def _check_open(self) -> None:
+        if self._closed.is_set():
+            raise StoreClosedError("the store is closed", hint="open it again")
+
+
+def _retention_s(retention: str | float | None) -> int | None:
+    if retention is None or str(retention).lower() in ("forever", "for ever", "none"):
+        return None
+    return int(parse_duration_s(retention))
+
+
+def _precision(text: str) -> Precision:
+    try:
+        return Precision(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is not a precision", hint="use ms, us or ns") from None
+
+
+def _window(window: str | Window | None, retention_s: int | None) -> Window | None:
+    if window is None or isinstance(window, Window):
+        return window
+    if retention_s is None:
+        raise UsageError(
+            "a window was named for readings that are kept for ever",
+            hint="leave the window out, or state a retention",
+        )
+    return parse_window(window, retention_s)
+
+
+def open_store(
+    where: str | os.PathLike[str] | None = None,
+    *,
+    clock: Clock = system_clock,
+    create: bool = True,
+    **options: Any,
+) -> Store:
+    """Open a store.
+
+    Args:
+        where: A folder for the embedded engine, ``cassandra://host[:port][,host…]/keyspace``
+            with ``?local_dc=…&consistency=…&timeout=…``, or ``memory://``. By default the
+            environment's ``TREERING_URL``.
+        clock: The present in epoch nanoseconds; a :class:`~treering.ManualClock` moves by hand.
+        create: Whether to make the folder of an embedded store that does not exist.
+        **options: Passed to the engine.
+
+    Raises:
+        UsageError: Not a folder or URL that treering knows.
+        UnavailableError: No server answers.
+        MissingExtraError: The engine's driver is not installed.
+
+    Cost:
+        Cassandra: a connection to every node of the local datacentre.
+    """
+    place = os.environ.get(URL_VARIABLE, "") if where is None else os.fspath(where)
+    if not place:
+        raise UsageError(
+            "no store was named",
+            hint=f"pass a folder or cassandra://host/keyspace, or set {URL_VARIABLE}",
+        )
+    return Store(_engine(place, create=create, **options), clock=clock)
+
+
+def _engine(place: str, *, create: bool, **options: Any) -> Engine:
+    scheme, colon, _ = place.partition("://")
+    if not colon:
+        sqlite = importlib.import_module("treering.engine.sqlite")
+        engine: Engine = sqlite.SqliteEngine(Path(place), create=create, **options)
+        return engine
+    match scheme.lower():
+        case "memory":
+            memory = importlib.import_module("treering.engine.memory")
+            engine = memory.MemoryEngine(**options)
+        case "cassandra":
+            cassandra = importlib.import_module("treering.engine.cassandra")
+            engine = cassandra.CassandraEngine.connect(place, **options)
+        case _:
+            raise UsageError(
+                f"{scheme!r} is not a kind of store",
+                hint="use a folder, cassandra://host[:port]/keyspace, or memory://",
+            )
+    return engine

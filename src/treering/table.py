@@ -1,0 +1,530 @@
+"""A table: the verbs that write and read its readings."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Final
+
+from treering.clock import Clock, WriteClock
+from treering.core.bucket import FAN_OUT_MAX, BucketWidth, bucket_of
+from treering.core.read_plan import ROWS_MAX, Order, ReadPlan, plan_read
+from treering.core.schema import Column, check_series
+from treering.core.table import TableSpec
+from treering.core.times import TimeInput, parse_time
+from treering.core.units import YEAR_S, Interval, Precision
+from treering.core.write_plan import Duplicates, PartitionWrite, WriteInput, plan_write
+from treering.engine.protocol import Engine, ExpireReport, TableInfo
+from treering.errors import EngineError, SeriesNotFoundError, UsageError
+from treering.fanout import Permits, ReadFanOut, WriteFanOut, run_fan_out
+from treering.intake import input_of_series, inputs_of_frame
+from treering.readings import Readings, readings_from_parts
+from treering.write_report import WriteReport, refused_error, report_of
+
+TIMEOUT_S: Final = 300.0
+"""How long one call may take as a whole unless the caller says otherwise."""
+
+_STEP_BUCKETS: Final = 256
+_LOOK_BACK_S: Final = 10 * YEAR_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableContext:
+    """What a table shares with its store.
+
+    Attributes:
+        engine: Where readings are kept.
+        clock: The present, in epoch nanoseconds.
+        write_clock: Where write times come from.
+        permits: Requests in flight, over all threads of the store.
+        is_closed: Whether the store was closed.
+    """
+
+    engine: Engine
+    clock: Clock
+    write_clock: WriteClock
+    permits: Permits
+    is_closed: Callable[[], bool]
+
+
+class Table:
+    """A set of series with the same columns and one retention. Safe to use from any thread."""
+
+    def __init__(self, spec: TableSpec, context: TableContext) -> None:
+        self._spec = spec
+        self._context = context
+        self._listed: set[str] = set()
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"<treering table {self.name!r}, {self._spec.width} buckets>"
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self._spec.name
+
+    @property
+    def spec(self) -> TableSpec:
+        """The table as the catalog has it, its design included."""
+        return self._spec
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of values."""
+        return self._spec.columns
+
+    @property
+    def precision(self) -> Precision:
+        """The precision of event time."""
+        return self._spec.precision
+
+    @property
+    def bucket(self) -> BucketWidth:
+        """How series of this table cut event time into partitions."""
+        return self._spec.width
+
+    # Writing
+
+    def write(
+        self,
+        series: str,
+        times: Any,
+        values: Mapping[str, Any] | None = None,
+        /,
+        *,
+        unit: str | None = None,
+        duplicates: Duplicates = "refuse",
+        strict: bool = False,
+        timeout_s: float = TIMEOUT_S,
+        **columns: Any,
+    ) -> WriteReport:
+        """Write readings of one series; returns when they are durable.
+
+        Args:
+            series: The series id; a new one is listed first.
+            times: One event time or many: ``datetime64`` (UTC), aware datetimes, ISO text with a
+                zone, or integers with ``unit``.
+            values: Values by column name, for columns whose name is an option of this call.
+            unit: The unit of integer times: s, ms, us or ns.
+            duplicates: Readings of this call with one event time and other values are refused
+                all, or the first or the last is kept. Equal ones count as repeats.
+            strict: Refuse the whole call, before anything is sent, if one reading is refused.
+            timeout_s: How long the call may take.
+            **columns: Values by column name, one a time; None or masked is missing.
+
+        Returns:
+            What was accepted, floored and refused; each refused reading with its reason.
+
+        Raises:
+            UsageError: Unknown column, lengths that differ, zone-less times, wrong types.
+            RefusedReadingsError: ``strict`` and a reading was refused; nothing was sent.
+            EngineError: A part was not acknowledged; ``report`` says how many readings were, and
+                sending the same call again is safe.
+
+        Cost:
+            One request for each partition and each few hundred readings.
+        """
+        given = {**(values or {}), **columns}
+        readings = input_of_series(self._spec, series, times, given, unit=unit)
+        return self._write([readings], duplicates, strict, timeout_s)
+
+    def write_frame(
+        self,
+        frame: Any,
+        *,
+        time: str = "ts",
+        series: str | None = None,
+        series_name: str | None = None,
+        columns: Mapping[str, str] | None = None,
+        unit: str | None = None,
+        tz: str | None = None,
+        duplicates: Duplicates = "refuse",
+        strict: bool = False,
+        timeout_s: float = TIMEOUT_S,
+    ) -> WriteReport:
+        """Write a frame: a mapping of arrays, or anything with the Arrow C stream interface.
+
+        Args:
+            frame: pandas, Polars, Arrow or a mapping of arrays.
+            time: The frame's column of event times.
+            series: The frame's column of series ids.
+            series_name: The one series that all rows belong to, where there is no such column.
+            columns: Table column by frame column; by default those with one name in both.
+            unit: The unit of integer times.
+            tz: What zone-less times mean, such as ``Europe/Berlin``; without it they are refused.
+            duplicates: As for :meth:`write`.
+            strict: As for :meth:`write`.
+            timeout_s: As for :meth:`write`.
+
+        Returns:
+            As :meth:`write`; places count the rows of the frame.
+
+        Raises:
+            UsageError, RefusedReadingsError, EngineError: As :meth:`write`.
+            MissingExtraError: A frame that needs pyarrow, and it is not installed.
+        """
+        inputs = inputs_of_frame(
+            self._spec,
+            frame,
+            time=time,
+            series=series,
+            series_name=series_name,
+            columns=columns,
+            unit=unit,
+            tz=tz,
+        )
+        return self._write(list(inputs), duplicates, strict, timeout_s)
+
+    def _write(
+        self,
+        inputs: Sequence[WriteInput],
+        duplicates: Duplicates,
+        strict: bool,
+        timeout_s: float,
+    ) -> WriteReport:
+        if duplicates not in ("refuse", "first", "last"):
+            raise UsageError(
+                f"duplicates={duplicates!r} is not known", hint="use 'refuse', 'first' or 'last'"
+            )
+        now_ts, write_us = self._now_ts(), self._context.write_clock.next_us()
+        plans = [
+            plan_write(
+                self._spec, readings, now_ts=now_ts, write_us=write_us, duplicates=duplicates
+            )
+            for readings in inputs
+        ]
+        report = report_of(plans)
+        if strict and report.refused_count:
+            raise refused_error(report, "nothing was written")
+        self._list_series(plan.series for plan in plans if plan.rows)
+        rows_max = self._context.engine.write_rows_max
+        parts = (part for p in plans for write in p.writes for part in write.split(rows_max))
+        self._send(parts, report, timeout_s)
+        return report
+
+    def _list_series(self, names: Iterable[str]) -> None:
+        new = tuple(dict.fromkeys(name for name in names if name not in self._listed))
+        if new:
+            self._context.engine.add_series(self._spec, new)
+            with self._lock:
+                self._listed.update(new)
+
+    def _send(
+        self, writes: Iterator[PartitionWrite], planned: WriteReport, timeout_s: float
+    ) -> None:
+        context = self._context
+        fan_out = WriteFanOut(writes, context.permits)
+
+        def submit(request: Any) -> Future[None]:
+            return context.engine.submit_write(self._spec, request.write)
+
+        error: EngineError | None = None
+        try:
+            for _ in self._run(fan_out, submit, timeout_s):
+                pass
+        except EngineError as stopped:
+            error = stopped
+        if error is None and fan_out.failed:
+            error = fan_out.failed[0][1]
+        if error is not None:
+            where = f", first {fan_out.failed[0][0].name}" if fan_out.failed else ""
+            raise type(error)(
+                f"only {fan_out.rows_acknowledged:,} of {planned.accepted:,} readings for "
+                f"{self.name} were acknowledged{where}: {error}",
+                hint="write the same readings again: those that are there already are not doubled",
+                report=report_of(planned.plans, accepted=fan_out.rows_acknowledged),
+            ) from error
+
+    # Reading
+
+    def read(
+        self,
+        series: str | Sequence[str],
+        start: TimeInput,
+        end: TimeInput | None = None,
+        *,
+        order: Order = "asc",
+        limit: int | None = None,
+        columns: Sequence[str] | None = None,
+        unit: str | None = None,
+        partial: bool = False,
+        missing_ok: bool = False,
+        fan_out_max: int = FAN_OUT_MAX,
+        rows_max: int = ROWS_MAX,
+        timeout_s: float = TIMEOUT_S,
+    ) -> Readings:
+        """Read the readings of ``[start, end)`` of one or several series.
+
+        Args:
+            series: One series id, or several; each is read once, in the order given.
+            start: First event time wanted: ISO text, ``-6h``, a datetime, ``datetime64``, or an
+                integer with ``unit``.
+            end: First event time not wanted; by default all that there is after ``start``.
+            order: By event time within each series.
+            limit: The most readings a series, from the start of the order.
+            columns: Names of the columns wanted; all by default.
+            unit: The unit of integer times.
+            partial: Return what could be read, with the partitions that could not in
+                ``missing``, instead of raising.
+            missing_ok: Take a series that the table does not have as an empty one.
+            fan_out_max: The most partitions to touch.
+            rows_max: The most readings to expect.
+            timeout_s: How long the call may take.
+
+        Raises:
+            UsageError: A reversed interval, a zone-less time, an unknown column.
+            FanOutTooWideError: The plan is over a limit; nothing was sent.
+            SeriesNotFoundError: The table has no such series.
+            PartialReadError: A partition stayed unreadable; nothing partial is returned.
+            EngineTimeoutError: The call took longer than ``timeout_s``.
+            StoreClosedError: The store was closed meanwhile.
+
+        Cost:
+            One request or more for each partition, side by side.
+        """
+        plan = self.explain(
+            series,
+            start,
+            end,
+            order=order,
+            limit=limit,
+            columns=columns,
+            unit=unit,
+            fan_out_max=fan_out_max,
+            rows_max=rows_max,
+        )
+        result = self._run_read(plan, partial=partial, timeout_s=timeout_s)
+        self._check_listed(result, missing_ok)
+        return result
+
+    def explain(
+        self,
+        series: str | Sequence[str],
+        start: TimeInput,
+        end: TimeInput | None = None,
+        *,
+        order: Order = "asc",
+        limit: int | None = None,
+        columns: Sequence[str] | None = None,
+        unit: str | None = None,
+        fan_out_max: int = FAN_OUT_MAX,
+        rows_max: int = ROWS_MAX,
+    ) -> ReadPlan:
+        """Return the plan of a read without sending anything; ``render_read_plan`` puts it in words.
+
+        Takes what :meth:`read` takes and refuses what it refuses.
+        """
+        names = (series,) if isinstance(series, str) else tuple(series)
+        if not names:
+            raise UsageError("a read needs at least one series")
+        now_ts = self._now_ts()
+        return plan_read(
+            self._spec,
+            [check_series(name) for name in names],
+            self._interval(start, end, unit, now_ts),
+            now_ts=now_ts,
+            order=order,
+            limit=limit,
+            columns=None if columns is None else tuple(columns),
+            fan_out_max=fan_out_max,
+            rows_max=rows_max,
+        )
+
+    def latest(
+        self,
+        series: str | Sequence[str],
+        count: int = 1,
+        *,
+        columns: Sequence[str] | None = None,
+        look_back: str | float | None = None,
+        missing_ok: bool = False,
+        timeout_s: float = TIMEOUT_S,
+    ) -> Readings:
+        """Read the newest readings of each series, newest first.
+
+        Steps back bucket by bucket until there are enough, at most over the retention.
+
+        Args:
+            series: One series id, or several.
+            count: How many readings of each.
+            columns: Names of the columns wanted; all by default.
+            look_back: How far to step back at most, such as ``7d``; by default the retention, or
+                ten years where readings are kept for ever.
+            missing_ok: Take a series that the table does not have as an empty one.
+            timeout_s: How long the call may take.
+
+        Raises:
+            SeriesNotFoundError: The table has no such series.
+            UsageError, EngineError: As :meth:`read`.
+
+        Cost:
+            One request where the newest bucket holds enough; one for each bucket stepped back.
+        """
+        names = (series,) if isinstance(series, str) else tuple(dict.fromkeys(series))
+        deadline_s = time.monotonic() + timeout_s
+        parts = [self._latest_of(name, count, columns, look_back, deadline_s) for name in names]
+        result = readings_from_parts(
+            {
+                name: [(page.ts, page.data) for page in pages]
+                for name, pages in zip(names, parts, strict=True)
+            },
+            series=names,
+            precision=self.precision,
+            schema=self._spec.selected(None if columns is None else tuple(columns)),
+        )
+        self._check_listed(result, missing_ok)
+        return result
+
+    def _latest_of(
+        self,
+        series: str,
+        count: int,
+        columns: Sequence[str] | None,
+        look_back: str | float | None,
+        deadline_s: float,
+    ) -> list[Readings]:
+        now_ts = self._now_ts()
+        if look_back is None and self._spec.retention_s is None:
+            look_back = _LOOK_BACK_S
+        if look_back is None:
+            oldest = self._spec.oldest_ts(now_ts)
+        else:
+            oldest = self._time(
+                f"-{look_back}s" if isinstance(look_back, (int, float)) else f"-{look_back}",
+                None,
+                now_ts,
+            )
+        end = self._end_of_time(now_ts)
+        # An empty series that was never written costs one look into the catalog, not a walk.
+        if series not in self._listed and not self._is_listed(series):
+            return []
+        pages: list[Readings] = []
+        wanted = count
+        while wanted > 0 and end > oldest:
+            start = self._step_back(end, oldest)
+            plan = plan_read(
+                self._spec,
+                [check_series(series)],
+                Interval(start, end, self.precision),
+                now_ts=now_ts,
+                order="desc",
+                limit=wanted,
+                columns=None if columns is None else tuple(columns),
+            )
+            page = self._run_read(plan, partial=False, timeout_s=deadline_s - time.monotonic())
+            pages.append(page)
+            wanted -= len(page)
+            end = start
+        return pages
+
+    def _step_back(self, end: int, oldest: int) -> int:
+        per_s = self.precision.per_s
+        length = (_STEP_BUCKETS - 1) * self.bucket.length_s * per_s
+        bucket = bucket_of(max(end - 1 - length, oldest), self.bucket, self.precision)
+        return max(bucket.start_s * per_s, oldest)
+
+    def _run_read(self, plan: ReadPlan, *, partial: bool, timeout_s: float) -> Readings:
+        context = self._context
+        fan_out = ReadFanOut(plan, context.permits, partial=partial)
+        parts: dict[str, list[Any]] = {name: [] for name in plan.series}
+
+        def submit(request: Any) -> Future[Any]:
+            return context.engine.submit_read(self._spec, request[1])
+
+        for _ in self._run(fan_out, submit, timeout_s):
+            for name, page in fan_out.take():
+                parts[name].append((page.ts, page.columns))
+        return readings_from_parts(
+            parts,
+            series=plan.series,
+            precision=self.precision,
+            schema=plan.columns,
+            missing=fan_out.missing,
+        )
+
+    def _run(
+        self, fan_out: Any, submit: Callable[[Any], Future[Any]], timeout_s: float
+    ) -> Iterator[None]:
+        return run_fan_out(
+            fan_out,
+            submit,
+            self._context.permits,
+            deadline_s=time.monotonic() + timeout_s,
+            is_cancelled=self._context.is_closed,
+        )
+
+    def _check_listed(self, result: Readings, missing_ok: bool) -> None:
+        if missing_ok:
+            return
+        for name, rows in zip(result.series, result.series_rows, strict=True):
+            if rows == 0 and name not in self._listed and not self._is_listed(name):
+                raise SeriesNotFoundError(
+                    f"the table {self.name!r} has no series {name!r}",
+                    hint=self._similar(name),
+                    series=name,
+                )
+
+    def _is_listed(self, name: str) -> bool:
+        if not self._context.engine.has_series(self._spec, name):
+            return False
+        with self._lock:
+            self._listed.add(name)
+        return True
+
+    def _similar(self, name: str) -> str:
+        similar = []
+        for listed in self.series(prefix=name[:2]):
+            similar.append(listed)
+            if len(similar) == 5:
+                break
+        if similar:
+            return f"series that start alike: {', '.join(similar)}"
+        return "list them with series(); pass missing_ok=True to take it as empty"
+
+    # Series and upkeep
+
+    def series(self, prefix: str = "") -> Iterator[str]:
+        """Yield the ids of all series that start with ``prefix``, sorted.
+
+        Cost:
+            Reads the list of series, not the readings.
+        """
+        return self._context.engine.series(self._spec, prefix=prefix)
+
+    def info(self) -> TableInfo:
+        """Return what the engine knows about the table now."""
+        return self._context.engine.info(self._spec)
+
+    def expire(self, *, dry_run: bool = False) -> ExpireReport:
+        """Remove what is past the retention as a whole, or with ``dry_run`` say what would go.
+
+        On Cassandra nothing is removed here: the server drops whole files by itself, and the
+        report says what it can drop now.
+        """
+        now_s = self._context.clock() // 1_000_000_000
+        return self._context.engine.expire(self._spec, now_s=now_s, dry_run=dry_run)
+
+    # Times
+
+    def _now_ts(self) -> int:
+        return self._context.clock() * self.precision.per_s // 1_000_000_000
+
+    def _time(self, value: TimeInput, unit: str | None, now_ts: int) -> int:
+        return parse_time(value, now_ts=now_ts, precision=self.precision, unit=unit)
+
+    def _end_of_time(self, now_ts: int) -> int:
+        return now_ts + self._spec.future_limit_s * self.precision.per_s + 1
+
+    def _interval(
+        self, start: TimeInput, end: TimeInput | None, unit: str | None, now_ts: int
+    ) -> Interval:
+        start_ts = self._time(start, unit, now_ts)
+        if end is None:
+            end_ts = max(start_ts, self._end_of_time(now_ts))
+        else:
+            end_ts = self._time(end, unit, now_ts)
+        return Interval(start_ts, end_ts, self.precision)
