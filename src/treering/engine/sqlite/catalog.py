@@ -1,0 +1,279 @@
+"""The catalog: which tables a store has, and which series each lists.
+
+Rules of this file: a table is there if and only if its record is; every change is one transaction;
+a dropped table leaves its number behind, so that the next of its name never meets its files. The
+catalog's write lock also orders the making and removing of segment files among processes.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from treering.core.table import TableSpec
+from treering.engine.sqlite.database import connect, create_database, immediate, make_durable
+from treering.engine.sqlite.failures import busy, corrupt, translated
+from treering.engine.sqlite.segment_file import check_header
+from treering.errors import SchemaMismatchError, StoreClosedError, UsageError
+
+APPLICATION_ID: Final = 0x54526374  # "TRct"
+FORMAT: Final = 1
+_PAGE_NAMES: Final = 1_000
+
+_TABLES: Final = (
+    "CREATE TABLE store(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    # record is the table as JSON; NULL once it was dropped.
+    "CREATE TABLE tables(name TEXT PRIMARY KEY, incarnation INTEGER NOT NULL, record TEXT)"
+    " WITHOUT ROWID",
+    "CREATE TABLE series(table_name TEXT NOT NULL, name TEXT NOT NULL,"
+    " PRIMARY KEY(table_name, name)) WITHOUT ROWID",
+)
+
+_FIRST_NAMES: Final = (
+    "SELECT name FROM series WHERE table_name = ? AND name >= ? ORDER BY name LIMIT ?"
+)
+_NEXT_NAMES: Final = _FIRST_NAMES.replace(">=", ">")
+
+
+def dropped(spec: TableSpec) -> SchemaMismatchError:
+    """Return the error for a table that is no longer the one the caller opened."""
+    return SchemaMismatchError(
+        f"the table {spec.name!r} was dropped",
+        hint="open it again; it may have been created anew with another design",
+    )
+
+
+def create_catalog(path: Path) -> None:
+    """Make an empty catalog, durably; one that is there stays."""
+
+    def fill(connection: sqlite3.Connection) -> None:
+        for statement in _TABLES:
+            connection.execute(statement)
+        connection.execute("INSERT INTO store VALUES('id', ?)", (secrets.token_hex(8),))
+
+    with translated(path, "creating"):
+        create_database(path, application_id=APPLICATION_ID, format_version=FORMAT, fill=fill)
+
+
+class Catalog:
+    """An open catalog. Any thread may use it."""
+
+    def __init__(self, path: Path, *, busy_timeout_s: float) -> None:
+        """Open the catalog and check what it says.
+
+        Raises:
+            UsageError: Another application's file.
+            CorruptDataError: Damaged.
+            SchemaMismatchError: Written by a newer release.
+        """
+        self.path = path
+        self._busy_timeout_s = busy_timeout_s
+        self._lock = threading.RLock()
+        self._closed = False
+        with translated(path, "opening", waited_s=busy_timeout_s):
+            self._connection = connect(path, busy_timeout_s=busy_timeout_s)
+            try:
+                self._check()
+                make_durable(self._connection, path)
+                self.store_id = self._store_id()
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def _check(self) -> None:
+        (found,) = self._connection.execute("PRAGMA application_id").fetchone()
+        if found not in (0, APPLICATION_ID):
+            raise UsageError(
+                f"{self.path} belongs to another application (id {found:#010x})",
+                hint="choose an empty folder, or one that treering made",
+            )
+        check_header(
+            self._connection, self.path, application_id=APPLICATION_ID, format_version=FORMAT
+        )
+
+        found_sql = {
+            statement
+            for (statement,) in self._connection.execute(
+                "SELECT sql FROM sqlite_master WHERE type = 'table'"
+            )
+        }
+        if found_sql != set(_TABLES):
+            raise corrupt(self.path, found="other tables", expected="those of a catalog")
+
+    def _store_id(self) -> str:
+        row = self._connection.execute("SELECT value FROM store WHERE key = 'id'").fetchone()
+        if row is None:
+            raise corrupt(self.path, found="no store id", expected="a catalog of treering")
+        return str(row[0])
+
+    @contextmanager
+    def _held(self, doing: str) -> Iterator[sqlite3.Connection]:
+        if not self._lock.acquire(timeout=self._busy_timeout_s):
+            raise busy(self.path, self._busy_timeout_s, holder="another thread of this process")
+        try:
+            if self._closed:
+                raise StoreClosedError("the store is closed", hint="open it again")
+            with translated(self.path, doing, waited_s=self._busy_timeout_s):
+                yield self._connection
+        finally:
+            self._lock.release()
+
+    @contextmanager
+    def locked(self) -> Iterator[sqlite3.Connection]:
+        """Hold the store's one write lock: all processes make and remove files under it.
+
+        Raises:
+            StoreBusyError: It was not granted within the bounded wait.
+        """
+        with self._held("writing to") as connection, immediate(connection):
+            yield connection
+
+    def create(self, spec: TableSpec, make_folder: Callable[[TableSpec], None]) -> TableSpec:
+        """Return the table with its number in the catalog, entered if it was not there.
+
+        Args:
+            spec: What is wanted.
+            make_folder: Makes the table's folder; is called before the entry is committed.
+
+        Raises:
+            SchemaMismatchError: One of that name with another design is there.
+        """
+        with self.locked() as connection:
+            row = connection.execute(
+                "SELECT incarnation, record FROM tables WHERE name = ?", (spec.name,)
+            ).fetchone()
+            if row is not None and row[1] is not None:
+                there = self._parsed(spec.name, row[1])
+                there.check_same_as(spec)
+                return there
+            made = spec.with_incarnation(1 if row is None else row[0] + 1)
+            make_folder(made)
+            connection.execute(
+                "INSERT OR REPLACE INTO tables VALUES(?, ?, ?)",
+                (made.name, made.incarnation, json.dumps(made.to_json())),
+            )
+        return made
+
+    def load(self, name: str) -> TableSpec | None:
+        """Return the table of that name; None where there is none.
+
+        Raises:
+            SchemaMismatchError: A record of a newer release.
+            CorruptDataError: A record that is not one.
+        """
+        with self._held("reading") as connection:
+            row = connection.execute("SELECT record FROM tables WHERE name = ?", (name,)).fetchone()
+        return None if row is None or row[0] is None else self._parsed(name, row[0])
+
+    def _parsed(self, name: str, record: str) -> TableSpec:
+        try:
+            return TableSpec.from_json(json.loads(record))
+        except (json.JSONDecodeError, AttributeError) as error:
+            raise corrupt(
+                self.path, found=f"an unreadable record of {name!r}", expected="a table as JSON"
+            ) from error
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all tables, sorted."""
+        with self._held("reading") as connection:
+            rows = connection.execute(
+                "SELECT name FROM tables WHERE record IS NOT NULL ORDER BY name"
+            ).fetchall()
+        return tuple(name for (name,) in rows)
+
+    def incarnations(self) -> dict[str, int]:
+        """Return the number of every table that is there; a dropped one is not."""
+        with self._held("reading") as connection:
+            rows = connection.execute(
+                "SELECT name, incarnation FROM tables WHERE record IS NOT NULL"
+            ).fetchall()
+        return dict(rows)
+
+    def was_there(self, name: str, incarnation: int) -> bool:
+        """Return whether this store once had a table of that name and number."""
+        with self._held("reading") as connection:
+            row = connection.execute(
+                "SELECT 1 FROM tables WHERE name = ? AND incarnation >= ?", (name, incarnation)
+            ).fetchone()
+        return row is not None
+
+    def check_there(self, spec: TableSpec) -> None:
+        """Refuse a table that was dropped.
+
+        Raises:
+            SchemaMismatchError: It was.
+        """
+        with self._held("reading") as connection:
+            row = connection.execute(
+                "SELECT 1 FROM tables WHERE name = ? AND incarnation = ? AND record IS NOT NULL",
+                (spec.name, spec.incarnation),
+            ).fetchone()
+        if row is None:
+            raise dropped(spec)
+
+    def drop(self, spec: TableSpec) -> bool:
+        """Remove the table's entry and its series; return whether it was there."""
+        with self.locked() as connection:
+            changed = connection.execute(
+                "UPDATE tables SET record = NULL"
+                " WHERE name = ? AND incarnation = ? AND record IS NOT NULL",
+                (spec.name, spec.incarnation),
+            ).rowcount
+            if changed:
+                connection.execute("DELETE FROM series WHERE table_name = ?", (spec.name,))
+        return bool(changed)
+
+    def add_series(self, spec: TableSpec, series: tuple[str, ...]) -> None:
+        """List series, durably; those that are listed stay.
+
+        Raises:
+            SchemaMismatchError: The table was dropped.
+        """
+        with self.locked() as connection:
+            self.check_there(spec)
+            connection.executemany(
+                "INSERT OR IGNORE INTO series VALUES(?, ?)", ((spec.name, name) for name in series)
+            )
+
+    def series(self, spec: TableSpec, prefix: str) -> Iterator[str]:
+        """Yield listed series that start with ``prefix``, by code point.
+
+        Pages of names are read as they are needed; no lock is held in between.
+        """
+        # UTF-8 sorts as code points do, and SQLite compares text as bytes.
+        after, is_first = prefix, True
+        while True:
+            with self._held("reading") as connection:
+                self.check_there(spec)
+                rows = connection.execute(
+                    _FIRST_NAMES if is_first else _NEXT_NAMES, (spec.name, after, _PAGE_NAMES)
+                ).fetchall()
+            for (name,) in rows:
+                if not name.startswith(prefix):
+                    return
+                yield name
+            if len(rows) < _PAGE_NAMES:
+                return
+            after, is_first = rows[-1][0], False
+
+    def series_count(self, spec: TableSpec) -> int:
+        """Return how many series the table lists."""
+        with self._held("reading") as connection:
+            self.check_there(spec)
+            row = connection.execute(
+                "SELECT count(*) FROM series WHERE table_name = ?", (spec.name,)
+            ).fetchone()
+        return int(row[0])
+
+    def close(self) -> None:
+        """Close it; what was committed is safe without it."""
+        with self._lock:
+            self._closed = True
+            with suppress(sqlite3.Error):
+                self._connection.close()

@@ -1,0 +1,359 @@
+"""The embedded engine: a folder with one SQLite file a segment, so that expiry deletes files.
+
+Rules of this file: everything runs in the caller's thread, and a future is complete when it is
+returned; a segment is decided by event time alone; a damaged file costs what is in it and nothing
+else; a forked child never touches the connections that it inherited.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from treering.core.columns import ColumnData, concat_columns
+from treering.core.read_plan import PartitionRead
+from treering.core.segment import Segment, segment_length_s, segment_of, segment_starts_s
+from treering.core.table import TableSpec
+from treering.core.write_plan import PartitionWrite
+from treering.engine.protocol import ExpireReport, Page, PageRead, TableInfo
+from treering.engine.sqlite.catalog import Catalog, dropped
+from treering.engine.sqlite.cells import encode_column
+from treering.engine.sqlite.folder import (
+    make_table_folder,
+    open_folder,
+    put_aside,
+    segments_in,
+    sweep,
+)
+from treering.engine.sqlite.layout import CATALOG_NAME, segment_name, table_folder
+from treering.engine.sqlite.pool import SegmentPool
+from treering.engine.sqlite.segment_file import (
+    Batch,
+    SegmentFile,
+    SegmentIdentity,
+    create_segment,
+)
+from treering.engine.sqlite.upkeep import inspect_table, run_expire
+from treering.errors import EngineError, SchemaMismatchError, StoreClosedError, TreeringError
+
+T = TypeVar("T")
+
+BUSY_TIMEOUT_S: Final = 10.0
+
+# From here on one listing of the folder is cheaper than asking for each file.
+_PROBES_MAX: Final = 32
+_WRITE_ATTEMPTS: Final = 5
+_SERIES_CACHED_MAX: Final = 1_000_000
+
+
+@dataclass(slots=True)
+class _Opened:
+    """What one process has open."""
+
+    catalog: Catalog
+    pool: SegmentPool
+    listed: dict[tuple[str, int], set[str]] = field(default_factory=dict)
+
+
+class SqliteEngine:
+    """Keeps tables in a folder, durably; several processes may use it at once."""
+
+    name = "sqlite"
+    write_rows_max = 100_000
+    in_flight_max = 1
+
+    def __init__(
+        self, folder: Path, *, create: bool = True, busy_timeout_s: float = BUSY_TIMEOUT_S
+    ) -> None:
+        """Open a store's folder, or make one of an empty or missing folder.
+
+        Args:
+            folder: Where the store lives, or shall live.
+            create: Whether to make a store where there is none.
+            busy_timeout_s: How long, in seconds, to wait for another writer.
+
+        Raises:
+            UsageError: Something else is there, or nothing and ``create`` is False.
+            EngineError: The folder is not usable.
+            CorruptDataError: The catalog is damaged.
+        """
+        self.folder = Path(folder).absolute()
+        self.busy_timeout_s = busy_timeout_s
+        open_folder(self.folder, create=create)
+        self._closed = False
+        # By process: a forked child finds nothing under its id and opens the folder anew. What it
+        # inherited stays referenced, because closing it would act on the parent's files.
+        self._opened: dict[int, _Opened] = {}
+        self._here()
+
+    def _here(self) -> _Opened:
+        if self._closed:
+            raise StoreClosedError("the store is closed", hint="open it again")
+        opened = self._opened.get(os.getpid())
+        if opened is None:
+            fresh = _Opened(
+                Catalog(self.folder / CATALOG_NAME, busy_timeout_s=self.busy_timeout_s),
+                SegmentPool(busy_timeout_s=self.busy_timeout_s),
+            )
+            opened = self._opened.setdefault(os.getpid(), fresh)
+            if opened is not fresh:
+                fresh.catalog.close()
+        return opened
+
+    def plan_create(self, spec: TableSpec) -> tuple[str, ...]:
+        """Return what creating the table does, for people."""
+        days = segment_length_s(spec) / 86_400
+        return (
+            f"enter the table {spec.name} into {self.folder / CATALOG_NAME}",
+            f"make the folder {self.folder / spec.name}, for one SQLite file per "
+            f"{days:g} days of event time",
+        )
+
+    def create_table(self, spec: TableSpec) -> TableSpec:
+        """Make the table, or return the equal one that is there."""
+        here = self._here()
+        made = here.catalog.create(spec, lambda table: make_table_folder(self.folder, table))
+        sweep(self.folder, here.catalog)
+        return made
+
+    def load_table(self, name: str) -> TableSpec | None:
+        """Return the table of that name, once its folder is seen."""
+        spec = self._here().catalog.load(name)
+        if spec is not None and not table_folder(self.folder, spec).is_dir():
+            raise SchemaMismatchError(
+                f"the catalog has the table {name!r}, but its folder "
+                f"{table_folder(self.folder, spec)} is missing",
+                hint="restore the folder from a backup, or drop the table",
+            )
+        return spec
+
+    def table_names(self) -> tuple[str, ...]:
+        """Return the names of all tables, sorted."""
+        return self._here().catalog.names()
+
+    def drop_table(self, spec: TableSpec) -> None:
+        """Remove the table's entry, then its folder; a crash in between leaves no table."""
+        here = self._here()
+        here.catalog.drop(spec)
+        here.listed.pop((spec.name, spec.incarnation), None)
+        folder = table_folder(self.folder, spec)
+        put_aside(folder)
+        here.pool.forget(folder)
+        sweep(self.folder, here.catalog)
+
+    def add_series(self, spec: TableSpec, series: tuple[str, ...]) -> None:
+        """List series durably; those listed by this process before cost nothing."""
+        here = self._here()
+        listed = here.listed.setdefault((spec.name, spec.incarnation), set())
+        fresh = tuple(name for name in series if name not in listed)
+        if not fresh:
+            if not table_folder(self.folder, spec).is_dir():
+                raise dropped(spec)
+            return
+        here.catalog.add_series(spec, fresh)
+        if len(listed) + len(fresh) > _SERIES_CACHED_MAX:
+            listed.clear()
+        listed.update(fresh)
+
+    def series(self, spec: TableSpec, *, prefix: str = "") -> Iterator[str]:
+        """Yield the listed series that start with ``prefix``, sorted by code point."""
+        return self._here().catalog.series(spec, prefix)
+
+    def submit_write(self, spec: TableSpec, write: PartitionWrite) -> Future[None]:
+        """Write now; the future has completed. Each segment that is touched is one commit."""
+        return _completed(lambda: self._write(spec, write))
+
+    def submit_read(self, spec: TableSpec, read: PageRead) -> Future[Page]:
+        """Read now; the future has completed. A page may span segments."""
+        return _completed(lambda: self._read(spec, read))
+
+    def expire(self, spec: TableSpec, *, now_s: int, dry_run: bool = False) -> ExpireReport:
+        """Unlink the segments that the retention has passed, or only list them."""
+        here = self._here()
+        here.catalog.check_there(spec)
+        return run_expire(
+            table_folder(self.folder, spec),
+            spec,
+            now_s=now_s,
+            dry_run=dry_run,
+            catalog=here.catalog,
+            pool=here.pool,
+            open_segment=self._open,
+        )
+
+    def info(self, spec: TableSpec, *, is_thorough: bool = False) -> TableInfo:
+        """Return what is on disk, and what is wrong with it.
+
+        Args:
+            spec: The table.
+            is_thorough: Whether to have SQLite check every page of every file.
+
+        Cost:
+            Opens every segment; reads all of them where ``is_thorough``.
+        """
+        here = self._here()
+        return inspect_table(
+            table_folder(self.folder, spec),
+            spec,
+            series_count=here.catalog.series_count(spec),
+            open_segment=self._open,
+            is_thorough=is_thorough,
+        )
+
+    def close(self) -> None:
+        """Close all files; what was acknowledged is safe without it."""
+        self._closed = True
+        opened = self._opened.pop(os.getpid(), None)
+        if opened is not None:
+            opened.pool.close()
+            opened.catalog.close()
+
+    def _open(self, spec: TableSpec, segment: Segment) -> SegmentFile | None:
+        identity = SegmentIdentity(
+            store=str(self._here().catalog.store_id), spec=spec, segment=segment
+        )
+        return SegmentFile.open(
+            self._path(spec, segment), identity, busy_timeout_s=self.busy_timeout_s
+        )
+
+    def _open_or_create(self, spec: TableSpec, segment: Segment) -> SegmentFile | None:
+        found = self._open(spec, segment)
+        if found is not None:
+            return found
+        catalog = self._here().catalog
+        identity = SegmentIdentity(store=str(catalog.store_id), spec=spec, segment=segment)
+        with catalog.locked():
+            catalog.check_there(spec)
+            create_segment(self._path(spec, segment), identity)
+        return self._open(spec, segment)
+
+    def _path(self, spec: TableSpec, segment: Segment) -> Path:
+        return table_folder(self.folder, spec) / segment_name(segment.start_s)
+
+    def _write(self, spec: TableSpec, write: PartitionWrite) -> None:
+        length_s = segment_length_s(spec)
+        columns = tuple(spec.column(name) for name in write.columns)
+        write = _without_empty(write)
+        if not len(write):
+            return
+        values = [encode_column(write.columns[column.name], column.type) for column in columns]
+        ts = write.ts.tolist()
+        starts_s = segment_starts_s(write.ts, length_s, spec.precision)
+        edges = [0, *(np.flatnonzero(np.diff(starts_s)) + 1).tolist(), len(ts)]
+        for first, end in pairwise(edges):
+            batch = Batch(
+                write.series,
+                ts[first:end],
+                columns,
+                [column[first:end] for column in values],
+                write.write_us,
+            )
+            self._write_segment(spec, segment_of(int(starts_s[first]), length_s), batch)
+
+    def _write_segment(self, spec: TableSpec, segment: Segment, batch: Batch) -> None:
+        with self._here().pool.lease(self._path(spec, segment)) as slot:
+            for _ in range(_WRITE_ATTEMPTS):
+                file = slot.current(partial(self._open_or_create, spec, segment))
+                if file is not None and file.write(batch):
+                    return
+                slot.drop()
+        raise EngineError(
+            f"{slot.path} was removed {_WRITE_ATTEMPTS} times while it was being written to",
+            hint="readings past the retention are written while they expire; check the clock",
+        )
+
+    def _read(self, spec: TableSpec, read: PageRead) -> Page:
+        part = read.partition
+        start, end = part.start, part.end
+        if read.cursor is not None:
+            start, end = (read.cursor + 1, end) if read.order == "asc" else (start, read.cursor)
+        found: list[tuple[Any, Any]] = []
+        # One more than wanted tells whether anything is left.
+        wanted = read.rows_max + 1
+        for segment in self._segments(spec, part, start, end, read.order == "desc"):
+            with self._here().pool.lease(self._path(spec, segment)) as slot:
+                file = slot.current(partial(self._open, spec, segment))
+                if file is None:
+                    continue
+                rows = file.read(
+                    part.series,
+                    read.columns,
+                    start=start,
+                    end=end,
+                    order=read.order,
+                    rows_max=wanted,
+                )
+            found.append(rows)
+            wanted -= len(rows[0])
+            if not wanted:
+                break
+        if not table_folder(self.folder, spec).is_dir():
+            raise dropped(spec)
+        return _page_of(found, read)
+
+    def _segments(
+        self, spec: TableSpec, part: PartitionRead, start: int, end: int, is_descending: bool
+    ) -> Iterator[Segment]:
+        """Yield the segments that may hold event times of ``[start, end)``, in reading order."""
+        if end <= start:
+            return
+        length_s, per_s = segment_length_s(spec), spec.precision.per_s
+        first_s = segment_of(start // per_s, length_s).start_s
+        last_s = segment_of((end - 1) // per_s, length_s).start_s
+        starts_s: list[int] | range = range(first_s, last_s + 1, length_s)
+        if len(starts_s) > _PROBES_MAX:
+            listed = segments_in(table_folder(self.folder, spec))
+            starts_s = [start_s for start_s in listed if first_s <= start_s <= last_s]
+        for start_s in reversed(starts_s) if is_descending else starts_s:
+            yield Segment(start_s, start_s + length_s)
+
+
+def _completed(work: Callable[[], T]) -> Future[T]:
+    future: Future[T] = Future()
+    try:
+        future.set_result(work())
+    except TreeringError as error:
+        future.set_exception(error)
+    return future
+
+
+def _without_empty(write: PartitionWrite) -> PartitionWrite:
+    """Return the write without readings that have no value at all: they would change nothing."""
+    if any(data.present is None for data in write.columns.values()):
+        return write
+    present = np.zeros(len(write), dtype=np.bool_)
+    for data in write.columns.values():
+        present |= data.mask()
+    if present.all():
+        return write
+    index = np.flatnonzero(present)
+    columns = {name: data.take(index) for name, data in write.columns.items()}
+    return PartitionWrite(
+        write.series, write.bucket, write.ts[index], columns, write.write_us, write.ttl_s
+    )
+
+
+def _page_of(found: list[tuple[Any, Any]], read: PageRead) -> Page:
+    ts = np.concatenate(
+        [np.empty(0, dtype=np.int64), *(np.array(rows[0], dtype=np.int64) for rows in found)]
+    )
+    columns: dict[str, ColumnData] = {
+        column.name: concat_columns([rows[1][column.name] for rows in found], column.type)
+        for column in read.columns
+    }
+    if len(ts) <= read.rows_max:
+        return Page(ts, columns)
+    kept = slice(0, read.rows_max)
+    return Page(
+        ts[kept],
+        {name: data.take(kept) for name, data in columns.items()},
+        int(ts[read.rows_max - 1]),
+    )

@@ -1,0 +1,111 @@
+"""The SQL of a segment's file, derived from a table's columns: text only, no I/O.
+
+Rules of this file: the merge is Cassandra's, cell by cell: a larger write time wins, on a tie the
+larger serialized value, a missing value changes nothing. A reading keeps one write time,
+``row.write_us``; only in tables of several columns has a cell room for its own, which is NULL
+until it was written at another time than its row. Names with a dot are never a user's column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from treering.core.read_plan import Order
+from treering.core.schema import Column, ColumnType
+
+APPLICATION_ID: Final = 0x54527367  # "TRsg"
+FORMAT: Final = 1
+
+META_TABLE: Final = "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+SERIES_TABLE: Final = "CREATE TABLE series(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)"
+
+_ROW_TIME: Final = '"row.write_us"'
+
+
+def tie_function(column_type: ColumnType) -> str:
+    """Return the name of the SQL function that decides ties of that type."""
+    return f"newer_{column_type}"
+
+
+def readings_table(columns: Sequence[Column]) -> str:
+    """Return the statement that makes the table of readings."""
+    parts = ["series INTEGER NOT NULL", "ts INTEGER NOT NULL"]
+    # Without a declared type SQLite converts nothing.
+    parts += [_quoted(column) for column in columns]
+    parts.append(f"{_ROW_TIME} INTEGER NOT NULL")
+    if len(columns) > 1:
+        parts += [f"{_own_time(column)} INTEGER" for column in columns]
+    parts.append("PRIMARY KEY(series, ts)")
+    return f"CREATE TABLE readings({', '.join(parts)}) WITHOUT ROWID"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSql:
+    """Statements that write readings of some columns: (series, ts, value…, write_us).
+
+    Attributes:
+        insert: For readings of which none is there yet.
+        upsert: For any; merges.
+    """
+
+    insert: str
+    upsert: str
+
+
+def write_sql(written: Sequence[Column], columns: Sequence[Column]) -> WriteSql:
+    """Return the statements that write the columns ``written`` of a table of ``columns``."""
+    names = ["series", "ts", *(_quoted(column) for column in written), _ROW_TIME]
+    marks = ", ".join("?" * len(names))
+    insert = f"INSERT INTO readings({', '.join(names)}) VALUES({marks})"
+    wins = {column: _win(column, is_alone=len(columns) == 1) for column in written}
+    if len(columns) == 1:
+        sets = [f"{n} = excluded.{n}" for n in (_quoted(written[0]), _ROW_TIME)]
+    else:
+        sets = [
+            f"{name} = CASE WHEN {win} THEN {new} ELSE {name} END"
+            for column, win in wins.items()
+            for name, new in (
+                (_quoted(column), f"excluded.{_quoted(column)}"),
+                (_own_time(column), f"excluded.{_ROW_TIME}"),
+            )
+        ]
+    return WriteSql(
+        insert,
+        f"{insert} ON CONFLICT DO UPDATE SET {', '.join(sets)} "
+        f"WHERE {' OR '.join(f'({win})' for win in wins.values())}",
+    )
+
+
+def _win(column: Column, *, is_alone: bool) -> str:
+    """Return the condition under which the written cell wins over the one that is there."""
+    old, new, new_us = _quoted(column), f"excluded.{_quoted(column)}", f"excluded.{_ROW_TIME}"
+    own_us = _ROW_TIME if is_alone else f"coalesce({_own_time(column)}, {_ROW_TIME})"
+    # To SQLite 0.0 and -0.0 are one value; the function knows better, and is asked for few rows.
+    tie = (
+        f"{new_us} = {own_us} AND ({new} IS NOT {old} OR {old} = 0) "
+        f"AND {tie_function(column.type)}({new}, {old})"
+    )
+    return f"{new} IS NOT NULL AND ({old} IS NULL OR {new_us} > {own_us} OR ({tie}))"
+
+
+def read_sql(columns: Sequence[Column], order: Order) -> str:
+    """Return the statement that reads a page: (series, start, end, limit) → (ts, value…)."""
+    names = ", ".join(["ts", *(_quoted(column) for column in columns)])
+    # Names are identifiers that the table's design has checked; values are bound.
+    return (
+        f"SELECT {names} FROM readings WHERE series = ? AND ts >= ? AND ts < ? "  # noqa: S608
+        f"ORDER BY ts {'ASC' if order == 'asc' else 'DESC'} LIMIT ?"
+    )
+
+
+ANY_READING: Final = "SELECT 1 FROM readings WHERE series = ? AND ts >= ? AND ts <= ? LIMIT 1"
+
+
+def _quoted(column: Column) -> str:
+    return f'"{column.name}"'
+
+
+def _own_time(column: Column) -> str:
+    return f'"{column.name}.write_us"'
