@@ -314,9 +314,9 @@ class Table:
         fan_out_max: int = FAN_OUT_MAX,
         rows_max: int = ROWS_MAX,
     ) -> ReadPlan:
-        """Return the plan of a read without sending anything; ``render_read_plan`` puts it in words.
+        """Return the plan of a read without sending anything.
 
-        Takes what :meth:`read` takes and refuses what it refuses.
+        :func:`~treering.render_read_plan` puts it in words. Takes what :meth:`read` takes and refuses what it refuses.
         """
         names = (series,) if isinstance(series, str) else tuple(series)
         if not names:

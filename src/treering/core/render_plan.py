@@ -20,7 +20,7 @@ def render_read_plan(plan: ReadPlan) -> str:
         f"  columns     {', '.join(column.name for column in plan.columns)}",
         f"  order       {plan.order}"
         + (f", at most {plan.limit:,} readings a series" if plan.limit is not None else ""),
-        f"  partitions  {plan.fan_out:,} of one {plan.spec.width} each, one query each, side by side",
+        f"  partitions  {plan.fan_out:,} of one {plan.spec.width} each, one query each",
         f"  expected    {plan.rows_estimate:,} readings by the design's rate, "
         f"{render_bytes(plan.bytes_estimate)} in memory",
     ]
