@@ -117,11 +117,13 @@ class Workload:
     def _check_numbers(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
+            if field.name in _NOT_NUMBERS or (value is None and field.name != "rate_hz"):
+                continue
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
             # How late readings are may be nothing; every other number is above zero.
             is_low = is_number and (value < 0 if field.name in _MAY_BE_ZERO else value <= 0)
-            if is_low or (is_number and not math.isfinite(value)):
-                raise DesignError(f"{field.name} is {value}, which is not a positive number")
+            if not is_number or is_low or not math.isfinite(value):
+                raise DesignError(f"{field.name} is {value!r}, which is not a positive number")
         for name, value in (
             ("compression_ratio", self.compression_ratio),
             ("late_fraction", self.late_fraction),
@@ -202,6 +204,17 @@ class Workload:
 
 _REQUIRED: Final = frozenset({"rate_hz", "columns", "retention_s"})
 _MAY_BE_ZERO: Final = frozenset({"late_s", "late_fraction"})
+_NOT_NUMBERS: Final = frozenset(
+    {
+        "columns",
+        "replication",
+        "deletes",
+        "overwrites",
+        "cassandra",
+        "storage_mode",
+        "precision",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
