@@ -23,14 +23,15 @@ def workload(rate_hz: float = 1.0, columns: str = "value:double", **stated: Any)
     return Workload(rate_hz=rate_hz, columns=parse_columns(columns), **stated)
 
 
-def planned(rate_hz: float = 1.0, *, overrides: Overrides | None = None, **stated: Any) -> Design:
-    """Return the design of :func:`workload`."""
-    return plan_design(workload(rate_hz, **stated), now_s=NOW_S, overrides=overrides or Overrides())
+def planned(rate_hz: float = 1.0, **stated: Any) -> Design:
+    """Return the design of :func:`workload`, with ``overrides`` where stated."""
+    overrides = stated.pop("overrides", Overrides())
+    return plan_design(workload(rate_hz, **stated), now_s=NOW_S, overrides=overrides)
 
 
 def severities(design: Design) -> dict[str, str]:
     """Return severity by verdict id; an id twice is a fault."""
-    found = {verdict.id: verdict.severity for verdict in design.verdicts}
+    found: dict[str, str] = {verdict.id: verdict.severity for verdict in design.verdicts}
     assert len(found) == len(design.verdicts)
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -115,6 +116,8 @@ def test_the_chosen_width_is_the_widest_within_the_target(load: Workload) -> Non
         for width in BucketWidth
         if rows_of(load.sizing_rate_hz, width.length_s) * choices.row_bytes
         <= load.partition_bytes_target
+        and rows_of(load.sizing_rate_hz, width.length_s) * len(load.columns)
+        <= load.partition_cells_max
     ]
     assert choices.bucket is (fitting[-1] if fitting else BucketWidth.MINUTE)
     assert choices.candidate.fit in ("target", "ceiling")
@@ -237,7 +240,7 @@ def test_a_server_without_twcs_is_refused_before_any_statement(version: str) -> 
     ],
 )
 def test_the_strategy_follows_how_readings_leave(
-    stated: dict[str, bool], version: str, strategy: str
+    stated: dict[str, Any], version: str, strategy: str
 ) -> None:
     assert planned(cassandra=version, **stated).strategy == strategy
 
@@ -252,7 +255,7 @@ def test_the_strategy_follows_how_readings_leave(
     ],
 )
 def test_choices_that_contradict_are_refused(
-    stated: dict[str, str | None], overrides: Overrides, message: str
+    stated: dict[str, Any], overrides: Overrides, message: str
 ) -> None:
     with pytest.raises(DesignError, match=message):
         planned(overrides=overrides, **stated)
