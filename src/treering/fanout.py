@@ -52,7 +52,9 @@ class Permits:
         self._allowed = max(1.0, most / 2)
         self._in_flight = 0
         self._in_flight_peak = 0
-        self._settled_since_loss = most
+        self._settled = 0
+        # Failures of requests that were under way at the last halving tell nothing new.
+        self._quiet_until = 0
         self._room = threading.Condition()
 
     @property
@@ -83,12 +85,12 @@ class Permits:
         """Give a permit back, with the outcome of its request."""
         with self._room:
             self._in_flight -= 1
-            self._settled_since_loss += 1
+            self._settled += 1
             if error is None:
                 self._allowed = min(float(self.most), self._allowed + 1 / self._allowed)
-            elif is_overload(error) and self._settled_since_loss > self._allowed:
+            elif is_overload(error) and self._settled > self._quiet_until:
                 self._allowed = max(1.0, self._allowed / 2)
-                self._settled_since_loss = 0
+                self._quiet_until = self._settled + self._in_flight
             self._room.notify_all()
 
     def wait_for_room(self, timeout_s: float) -> None:

@@ -333,7 +333,7 @@ class EngineContract:
         if not kept:
             return
         times = [NOW_MS + ts for ts in kept]
-        columns = {name: [row[name] for row in kept.values()] for name in "dfibot"}
+        columns: dict[str, Any] = {n: [row[n] for row in kept.values()] for n in "dfibot"}
         columns = {name: items for name, items in columns.items() if any_value_in(items)}
         engine.submit_write(spec, write_of(spec, series, times, **columns)).result(30)
         found = read_all(engine, spec, series, NOW_MS, NOW_MS + DAY_MS // 4 + 1, rows_max=7)

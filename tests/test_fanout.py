@@ -1,0 +1,233 @@
+"""The fan-out is bounded, ordered and honest: on an engine that is slow and fails as told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+import treering
+from tests.engine.contract import DAY_MS, NOW_MS, fresh_name
+from tests.engine.faults import FaultyEngine
+from treering.engine.protocol import PageRead
+from treering.errors import (
+    EngineError,
+    EngineTimeoutError,
+    OverloadedError,
+    PartialReadError,
+    StoreClosedError,
+    UnavailableError,
+)
+from treering.fanout import Permits
+from treering.store import Store
+
+MakeStore = Callable[..., tuple[FaultyEngine, treering.Table]]
+
+
+@pytest.fixture
+def make_store() -> Iterator[MakeStore]:
+    """Return a maker of a faulty engine and a table of day buckets on it."""
+    stores: list[Store] = []
+
+    def make(**faults: Any) -> tuple[FaultyEngine, treering.Table]:
+        engine = FaultyEngine(**faults)
+        clock = treering.ManualClock(np.datetime64(NOW_MS, "ms"))
+        store = Store(engine, clock=clock)
+        stores.append(store)
+        return engine, store.create(fresh_name("t"), rate="1/s", retention="30d")
+
+    yield make
+    for store in stores:
+        store.close()
+
+
+def write_days(table: treering.Table, days: int, rows: int = 4, series: str = "s") -> None:
+    """Write ``rows`` readings into each of the last ``days`` buckets."""
+    starts = NOW_MS - DAY_MS * np.arange(days, 0, -1)
+    times = (starts[:, None] + 1_000 * np.arange(rows)).ravel()
+    table.write(series, times, unit="ms", value=np.arange(len(times), dtype=float))
+
+
+def page_reads(engine: FaultyEngine) -> list[PageRead]:
+    """Return the reads that arrived."""
+    return [request for request in engine.requests if isinstance(request, PageRead)]
+
+
+def buckets_read(engine: FaultyEngine) -> list[str]:
+    """Return the texts of the buckets that were read, in order of arrival."""
+    return [read.partition.bucket.text for read in page_reads(engine)]
+
+
+def test_limit_never_asks_for_a_bucket_that_it_does_not_need(make_store: MakeStore) -> None:
+    engine, table = make_store()
+    write_days(table, 3)
+    assert len(table.read("s", "-4d", "-12h", order="desc", limit=5)) == 5
+    asked = buckets_read(engine)
+    # The bucket of the end is the third of three that hold readings; the first is never asked.
+    assert len(asked) == len(set(asked)) == 2
+    assert [read.rows_max for read in page_reads(engine)] == [5, 1]
+
+
+def test_look_ahead_grows_only_over_empty_buckets(make_store: MakeStore) -> None:
+    engine, table = make_store()
+    table.write("s", [NOW_MS - 29 * DAY_MS], unit="ms", value=[1.0])
+    assert len(table.latest("s")) == 1
+    assert len(set(buckets_read(engine))) == len(buckets_read(engine)) <= 31
+
+
+def test_results_are_in_order_although_answers_are_not(make_store: MakeStore) -> None:
+    import time
+
+    def delay(number: int, request: Any) -> None:
+        # Later requests of a burst answer first.
+        time.sleep(0.002 * (7 - number % 7))
+
+    _, table = make_store(fault=delay)
+    write_days(table, 20)
+    found = table.read("s", "-25d")
+    assert found["value"].tolist() == list(range(80))
+
+
+def test_in_flight_requests_never_exceed_the_bound(make_store: MakeStore) -> None:
+    engine, table = make_store(in_flight_max=5, threads=32)
+    with ThreadPoolExecutor(12) as pool:
+        list(pool.map(lambda n: write_days(table, 10, series=f"s{n}"), range(24)))
+        sizes = list(pool.map(lambda n: len(table.read(f"s{n}", "-29d")), range(24)))
+    assert sizes == [40] * 24
+    assert engine.in_flight_peak <= 5
+
+
+def test_every_hundredth_write_times_out_and_nothing_is_lost_or_doubled(
+    make_store: MakeStore,
+) -> None:
+    def fault(number: int, request: Any) -> EngineError | None:
+        return EngineTimeoutError("no answer") if number % 100 == 0 else None
+
+    engine, table = make_store(fault=fault, in_flight_max=8, threads=16)
+    times = NOW_MS - np.arange(100_000) * 20
+    report = table.write("s", times, unit="ms", value=np.arange(100_000, dtype=float))
+    assert report.accepted == 100_000
+    assert len(engine.requests) > 1_000
+    assert engine.in_flight_peak <= 8
+    found = table.read("s", "-1d")
+    assert len(found) == 100_000
+    assert len(np.unique(found.ts)) == 100_000
+
+
+def test_retry_is_the_same_write(make_store: MakeStore) -> None:
+    def fault(number: int, request: Any) -> EngineError | None:
+        return UnavailableError("down") if number == 1 else None
+
+    engine, table = make_store(fault=fault)
+    table.write("s", [NOW_MS], unit="ms", value=[1.0])
+    first, second = engine.requests
+    assert first is second
+
+
+def test_failed_write_says_how_much_was_acknowledged(make_store: MakeStore) -> None:
+    def fault(number: int, request: Any) -> EngineError | None:
+        return None if request.bucket.start_s * 1_000 < NOW_MS - 2 * DAY_MS else EngineError("no")
+
+    _, table = make_store(fault=fault, in_flight_max=1)
+    with pytest.raises(EngineError, match="acknowledged") as caught:
+        write_days(table, 5)
+    report = caught.value.report
+    assert 0 < report.accepted < 20
+    assert "again" in caught.value.hint
+
+
+def test_partition_that_stays_failed_is_named_and_the_read_raises(make_store: MakeStore) -> None:
+    bad: list[str] = []
+
+    def fault(number: int, request: Any) -> EngineError | None:
+        if isinstance(request, PageRead) and request.partition.bucket.text in bad:
+            return EngineError("disk on fire")
+        return None
+
+    _, table = make_store(fault=fault)
+    write_days(table, 5)
+    names = [read.bucket.text for read in table.explain("s", "-5d").reads]
+    bad.append(names[2])
+    with pytest.raises(PartialReadError, match=names[2]) as caught:
+        table.read("s", "-5d")
+    assert [read.bucket.text for read in caught.value.missing] == [names[2]]
+    assert "disk on fire" in str(caught.value.__cause__)
+    rest = table.read("s", "-5d", partial=True)
+    assert rest.is_partial
+    assert [read.bucket.text for read in rest.missing] == [names[2]]
+    assert len(rest) == 16
+
+
+def test_server_that_is_gone_is_reported_as_such(make_store: MakeStore) -> None:
+    down: list[bool] = []
+    engine, table = make_store(
+        fault=lambda number, request: UnavailableError("no server answers") if down else None
+    )
+    write_days(table, 5)
+    down.append(True)
+    with pytest.raises(UnavailableError, match="no server answers"):
+        table.read("s", "-5d")
+    # Each partition is tried a few times at most.
+    assert len(page_reads(engine)) <= 6 * 4
+
+
+def test_deadline_is_a_timeout_and_not_an_empty_result(make_store: MakeStore) -> None:
+    gate = threading.Event()
+    gate.set()
+    _, table = make_store(gate=gate)
+    write_days(table, 2)
+    gate.clear()
+    with pytest.raises(EngineTimeoutError, match="deadline"):
+        table.read("s", "-5d", timeout_s=0.2)
+    gate.set()
+    # Requests that nobody waits for any more gave their permits back.
+    assert len(table.read("s", "-5d")) == 8
+
+
+def test_closing_cancels_a_read_and_does_not_empty_it(make_store: MakeStore) -> None:
+    gate = threading.Event()
+    gate.set()
+    engine = FaultyEngine(gate=gate)
+    store = Store(engine, clock=treering.ManualClock(np.datetime64(NOW_MS, "ms")))
+    table = store.create("t", rate="1/s", retention="30d")
+    write_days(table, 2)
+    gate.clear()
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(table.read, "s", "-5d")
+        while not page_reads(engine):
+            threading.Event().wait(0.005)
+        closing = threading.Thread(target=store.close)
+        closing.start()
+        gate.set()
+        with pytest.raises(StoreClosedError):
+            reading.result(timeout=30)
+        closing.join(30)
+
+
+def test_overload_halves_the_bound_once_a_burst_and_success_grows_it() -> None:
+    permits = Permits(32)
+    assert permits.limit == 16
+    for _ in range(16):
+        assert permits.try_acquire()
+    assert not permits.try_acquire()
+    for _ in range(16):
+        permits.release(OverloadedError("slow down"))
+    assert permits.limit == 8
+    for _ in range(2_000):
+        assert permits.try_acquire()
+        permits.release()
+    assert permits.limit == 32
+    assert permits.in_flight == 0
+    assert permits.in_flight_peak == 16
+
+
+def test_other_failures_leave_the_bound_alone() -> None:
+    permits = Permits(8)
+    for _ in range(10):
+        assert permits.try_acquire()
+        permits.release(EngineError("wrong type"))
+    assert permits.limit == 4
