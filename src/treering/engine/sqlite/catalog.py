@@ -76,41 +76,36 @@ class Catalog:
         self._busy_timeout_s = busy_timeout_s
         self._lock = threading.RLock()
         self._closed = False
-        with translated(path, "opening", waited_s=busy_timeout_s):
-            self._connection = connect(path, busy_timeout_s=busy_timeout_s)
-            try:
-                self._check()
-                make_durable(self._connection, path)
-                self.store_id = self._store_id()
-            except BaseException:
-                self._connection.close()
-                raise
+        self._connection: sqlite3.Connection | None = None
+        self.store_id = ""
+        with self._held("opening"):
+            pass
 
-    def _check(self) -> None:
-        (found,) = self._connection.execute("PRAGMA application_id").fetchone()
+    def _connect(self) -> sqlite3.Connection:
+        connection = connect(self.path, busy_timeout_s=self._busy_timeout_s)
+        try:
+            self._check(connection)
+            make_durable(connection, self.path)
+            row = connection.execute("SELECT value FROM store WHERE key = 'id'").fetchone()
+            if row is None:
+                raise corrupt(self.path, found="no store id", expected="a catalog of treering")
+        except BaseException:
+            connection.close()
+            raise
+        self.store_id = str(row[0])
+        return connection
+
+    def _check(self, connection: sqlite3.Connection) -> None:
+        (found,) = connection.execute("PRAGMA application_id").fetchone()
         if found not in (0, APPLICATION_ID):
             raise UsageError(
                 f"{self.path} belongs to another application (id {found:#010x})",
                 hint="choose an empty folder, or one that treering made",
             )
-        check_header(
-            self._connection, self.path, application_id=APPLICATION_ID, format_version=FORMAT
-        )
-
-        found_sql = {
-            statement
-            for (statement,) in self._connection.execute(
-                "SELECT sql FROM sqlite_master WHERE type = 'table'"
-            )
-        }
-        if found_sql != set(_TABLES):
+        check_header(connection, self.path, application_id=APPLICATION_ID, format_version=FORMAT)
+        rows = connection.execute("SELECT sql FROM sqlite_master WHERE type = 'table'")
+        if {statement for (statement,) in rows} != set(_TABLES):
             raise corrupt(self.path, found="other tables", expected="those of a catalog")
-
-    def _store_id(self) -> str:
-        row = self._connection.execute("SELECT value FROM store WHERE key = 'id'").fetchone()
-        if row is None:
-            raise corrupt(self.path, found="no store id", expected="a catalog of treering")
-        return str(row[0])
 
     @contextmanager
     def _held(self, doing: str) -> Iterator[sqlite3.Connection]:
@@ -120,6 +115,8 @@ class Catalog:
             if self._closed:
                 raise StoreClosedError("the store is closed", hint="open it again")
             with translated(self.path, doing, waited_s=self._busy_timeout_s):
+                if self._connection is None:
+                    self._connection = self._connect()
                 yield self._connection
         finally:
             self._lock.release()
@@ -262,6 +259,15 @@ class Catalog:
                 return
             after, is_first = rows[-1][0], False
 
+    def has_series(self, spec: TableSpec, name: str) -> bool:
+        """Return whether the table lists the series."""
+        with self._held("reading") as connection:
+            self.check_there(spec)
+            row = connection.execute(
+                "SELECT 1 FROM series WHERE table_name = ? AND name = ?", (spec.name, name)
+            ).fetchone()
+        return row is not None
+
     def series_count(self, spec: TableSpec) -> int:
         """Return how many series the table lists."""
         with self._held("reading") as connection:
@@ -271,9 +277,25 @@ class Catalog:
             ).fetchone()
         return int(row[0])
 
+    def pause(self) -> bool:
+        """Close the file and keep every thread out until :meth:`resume`; False where one is in."""
+        if not self._lock.acquire(timeout=self._busy_timeout_s):
+            return False
+        self._disconnect()
+        return True
+
+    def resume(self) -> None:
+        """Let threads in again; the file is opened when it is needed."""
+        self._lock.release()
+
     def close(self) -> None:
         """Close it; what was committed is safe without it."""
         with self._lock:
             self._closed = True
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
             with suppress(sqlite3.Error):
                 self._connection.close()
+            self._connection = None

@@ -2,13 +2,14 @@
 
 Rules of this file: everything runs in the caller's thread, and a future is complete when it is
 returned; a segment is decided by event time alone; a damaged file costs what is in it and nothing
-else; a forked child never touches the connections that it inherited.
+else; a fork carries no open connection into the child.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
@@ -89,24 +90,54 @@ class SqliteEngine:
         self.busy_timeout_s = busy_timeout_s
         open_folder(self.folder, create=create)
         self._closed = False
-        # By process: a forked child finds nothing under its id and opens the folder anew. What it
-        # inherited stays referenced, because closing it would act on the parent's files.
-        self._opened: dict[int, _Opened] = {}
-        self._here()
+        self._opened = self._open_all()
+        self._paused: _Opened | None = None
+        keep_out_of_forks(self)
+
+    def _open_all(self) -> _Opened:
+        return _Opened(
+            Catalog(self.folder / CATALOG_NAME, busy_timeout_s=self.busy_timeout_s),
+            SegmentPool(busy_timeout_s=self.busy_timeout_s),
+        )
 
     def _here(self) -> _Opened:
         if self._closed:
             raise StoreClosedError("the store is closed", hint="open it again")
-        opened = self._opened.get(os.getpid())
-        if opened is None:
-            fresh = _Opened(
-                Catalog(self.folder / CATALOG_NAME, busy_timeout_s=self.busy_timeout_s),
-                SegmentPool(busy_timeout_s=self.busy_timeout_s),
-            )
-            opened = self._opened.setdefault(os.getpid(), fresh)
-            if opened is not fresh:
-                fresh.catalog.close()
-        return opened
+        return self._opened
+
+    def before_fork(self) -> None:
+        """Close all files, so that a forked child inherits no connection.
+
+        SQLite's locks are the parent's alone, yet its bookkeeping of them would be copied: a child
+        would take locks for granted that it does not hold, and lose what it commits.
+        """
+        opened = self._opened
+        if self._closed or not opened.pool.pause():
+            return
+        if opened.catalog.pause():
+            self._paused = opened
+        else:
+            opened.pool.resume()
+
+    def after_fork(self, *, in_child: bool) -> None:
+        """Go on; files are opened again when they are needed."""
+        paused, self._paused = self._paused, None
+        if in_child and not self._closed:
+            if paused is None:
+                # A thread that the child does not have was in the middle of something.
+                self._closed = True
+            else:
+                self._opened = _Opened(
+                    paused.catalog, SegmentPool(busy_timeout_s=self.busy_timeout_s)
+                )
+                paused.catalog.resume()
+        elif paused is not None:
+            paused.catalog.resume()
+            paused.pool.resume()
+
+    def workload_defaults(self) -> Mapping[str, Any]:
+        """Return the mode whose expiry cap is the latest: nothing here expires by a server."""
+        return {"storage_mode": "NONE"}
 
     def plan_create(self, spec: TableSpec) -> tuple[str, ...]:
         """Return what creating the table does, for people."""
@@ -167,6 +198,10 @@ class SqliteEngine:
         """Yield the listed series that start with ``prefix``, sorted by code point."""
         return self._here().catalog.series(spec, prefix)
 
+    def has_series(self, spec: TableSpec, name: str) -> bool:
+        """Return whether the series is listed."""
+        return self._here().catalog.has_series(spec, name)
+
     def submit_write(self, spec: TableSpec, write: PartitionWrite) -> Future[None]:
         """Write now; the future has completed. Each segment that is touched is one commit."""
         return _completed(lambda: self._write(spec, write))
@@ -211,10 +246,8 @@ class SqliteEngine:
     def close(self) -> None:
         """Close all files; what was acknowledged is safe without it."""
         self._closed = True
-        opened = self._opened.pop(os.getpid(), None)
-        if opened is not None:
-            opened.pool.close()
-            opened.catalog.close()
+        self._opened.pool.close()
+        self._opened.catalog.close()
 
     def _open(self, spec: TableSpec, segment: Segment) -> SegmentFile | None:
         identity = SegmentIdentity(
@@ -314,6 +347,28 @@ class SqliteEngine:
             starts_s = [start_s for start_s in listed if first_s <= start_s <= last_s]
         for start_s in reversed(starts_s) if is_descending else starts_s:
             yield Segment(start_s, start_s + length_s)
+
+
+def keep_out_of_forks(engine: SqliteEngine) -> None:
+    """Have an engine close its files around every fork of this process, while it lives."""
+    # A hook cannot be taken back, so it must not keep the engine alive.
+    alive = weakref.ref(engine)
+
+    def before() -> None:
+        engine = alive()
+        if engine is not None:
+            engine.before_fork()
+
+    def after(*, in_child: bool) -> None:
+        engine = alive()
+        if engine is not None:
+            engine.after_fork(in_child=in_child)
+
+    os.register_at_fork(
+        before=before,
+        after_in_parent=partial(after, in_child=False),
+        after_in_child=partial(after, in_child=True),
+    )
 
 
 def _completed(work: Callable[[], T]) -> Future[T]:

@@ -121,6 +121,31 @@ class SegmentPool:
         for slot in idle:
             slot.drop()
 
+    def pause(self) -> bool:
+        """Close every segment and keep every thread out; False where one did not let go in time.
+
+        Must be followed by :meth:`resume` where it returned True.
+        """
+        self._lock.acquire()
+        held = []
+        for slot in self._slots.values():
+            if not slot.lock.acquire(timeout=self._busy_timeout_s):
+                break
+            held.append(slot)
+            slot.drop()
+        if len(held) == len(self._slots):
+            return True
+        for slot in held:
+            slot.lock.release()
+        self._lock.release()
+        return False
+
+    def resume(self) -> None:
+        """Let threads in again."""
+        for slot in self._slots.values():
+            slot.lock.release()
+        self._lock.release()
+
     def close(self) -> None:
         """Close every segment; one that a thread holds is closed when the thread lets go."""
         with self._lock:

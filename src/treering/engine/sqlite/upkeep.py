@@ -18,7 +18,7 @@ from treering.core.times import render_ts
 from treering.engine.protocol import ExpireReport, Removal, TableInfo
 from treering.engine.sqlite.catalog import Catalog
 from treering.engine.sqlite.database import size_on_disk, unlink_database
-from treering.engine.sqlite.failures import translated
+from treering.engine.sqlite.failures import corrupt, translated
 from treering.engine.sqlite.folder import litter_in, segments_in, strangers_in
 from treering.engine.sqlite.layout import segment_name
 from treering.engine.sqlite.pool import SegmentPool
@@ -149,7 +149,7 @@ def _series_count(
     try:
         damage = file.quick_check() if is_thorough else ""
         if damage:
-            raise CorruptDataError(f"{path} is damaged: {damage}")
+            raise corrupt(path, found=f"damage ({damage})", expected="an intact SQLite file")
         return file.series_count()
     finally:
         file.close()
