@@ -1,0 +1,409 @@
+"""The catalog of tables, kept in the keyspace.
+
+Rules of this file: what must happen once is one conditional write (LWT) or one CREATE with an id
+that all racing creators compute alike; a crash leaves a state that the next creator completes;
+opening a table never changes the schema.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from treering.core.ddl import render_create_keyspace, render_create_table
+from treering.core.table import CATALOG_FORMAT, TableSpec, check_format
+from treering.engine.cassandra import statements
+from treering.engine.cassandra.connect import Link
+from treering.engine.cassandra.driver import ConsistencyLevel
+from treering.engine.cassandra.schema import column_differences, option_differences, table_id_of
+from treering.engine.cassandra.series import SHARDS, SeriesList
+from treering.engine.cassandra.statements import CatalogStatements
+from treering.errors import (
+    EngineTimeoutError,
+    SchemaMismatchError,
+    StoreBusyError,
+    UsageError,
+)
+
+# The life of a table's row. A dropped one stays, so that the next table of that name is counted on.
+_CREATING, _READY, _DROPPING, _DROPPED = "creating", "ready", "dropping", "dropped"
+_STEPS_MAX: Final = 40
+_PAUSE_MAX_S: Final = 0.5
+
+Row = Mapping[str, Any]
+
+log = logging.getLogger(__name__)
+
+
+class Catalog:
+    """The catalog of one keyspace.
+
+    Attributes:
+        series: The series of its tables.
+    """
+
+    def __init__(
+        self, link: Link, keyspace: str, *, replication: Mapping[str, int] | None = None
+    ) -> None:
+        self._link = link
+        self._keyspace = keyspace
+        self._replication = replication
+        self._cql = CatalogStatements(keyspace)
+        self._is_made = False
+        self._shards: dict[tuple[str, int], int] = {}
+        self.series = SeriesList(link, self._cql, self._shards_of)
+
+    # Reading
+
+    def load(self, name: str) -> TableSpec | None:
+        """Return the table as the catalog has it, verified; None where there is none.
+
+        Raises:
+            SchemaMismatchError: The table on the server is not what the catalog says.
+            UsageError: The keyspace is not there.
+        """
+        row = self._read(name) if self._is_there() else None
+        if row is None or row["state"] != _READY:
+            return None
+        spec = _spec_of(row)
+        for difference in self._verify(spec):
+            log.warning("the table %s: %s", name, difference)
+        return spec
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all tables that are ready, sorted."""
+        if not self._is_there():
+            return ()
+        rows = self._link.query(self._cql.list_tables, what="listing the tables")
+        return tuple(sorted(row["name"] for row in rows if row["state"] == _READY))
+
+    def problems(self, spec: TableSpec) -> tuple[str, ...]:
+        """Return what is wrong with the table on the server, each in one sentence."""
+        try:
+            return tuple(f"{text}." for text in self._verify(spec))
+        except SchemaMismatchError as error:
+            return (f"{error}.",)
+
+    def created_s(self, spec: TableSpec) -> int | None:
+        """Return when the table was entered into the catalog, in epoch seconds."""
+        rows = self._link.query(
+            self._cql.created, spec.name, what=f"reading the catalog's entry of {spec.name}"
+        )
+        write_us = next((row["write_us"] for row in rows), None)
+        return None if write_us is None else write_us // 1_000_000
+
+    def _shards_of(self, spec: TableSpec) -> int:
+        key = (spec.name, spec.incarnation)
+        if key not in self._shards:
+            row = self._read(spec.name)
+            if row is None or row["incarnation"] != spec.incarnation:
+                raise dropped_error(spec.name)
+            self._shards[key] = row["shards"]
+        return self._shards[key]
+
+    # Creating
+
+    def plan_create(self, spec: TableSpec) -> tuple[str, ...]:
+        """Return the statements that :meth:`create` would run that change the schema."""
+        has_keyspace = self._has_keyspace()
+        if not has_keyspace and self._replication is None:
+            raise self._no_keyspace()
+        row = self._read(spec.name) if has_keyspace and self._has_catalog() else None
+        incarnation = 1 if row is None else row["incarnation"] + (row["state"] == _DROPPED)
+        keyspace = () if has_keyspace else (self._create_keyspace_cql(),)
+        return (*keyspace, *self._create_catalog_cql(), self._create_table_cql(spec, incarnation))
+
+    def create(self, spec: TableSpec) -> TableSpec:
+        """Make the table, or return the equal one that is there or is being made.
+
+        Raises:
+            SchemaMismatchError: Another design, or a table that treering did not make.
+            UsageError: The keyspace is not there and no replication was given.
+            StoreBusyError: Others kept changing the same table.
+        """
+        self._ensure_catalog(spec.name)
+        for step in range(_STEPS_MAX):
+            try:
+                made = self._step_to_ready(spec)
+            except EngineTimeoutError as error:
+                # Whether a conditional write took place is seen by reading again.
+                log.info("creating %s: %s; looking again", spec.name, error)
+                made = None
+            if made is not None:
+                return made
+            _pause(step)
+        raise _too_busy(spec.name, "created")
+
+    def _step_to_ready(self, spec: TableSpec) -> TableSpec | None:
+        """Go one step further; return the table once it is ready."""
+        row = self._read(spec.name, is_serial=True)
+        state = None if row is None else row["state"]
+        if row is None or state == _DROPPED:
+            self._check_name_is_free(spec.name, row)
+            self._claim(spec, row)
+            return None
+        if state == _DROPPING:
+            self._finish_drop(row)
+            return None
+        there = _spec_of(row)
+        there.check_same_as(spec)
+        if state == _CREATING:
+            self._finish_create(there)
+            return None
+        if state != _READY:
+            raise SchemaMismatchError(
+                f"the catalog has the table {spec.name!r} in the unknown state {state!r}",
+                hint="upgrade treering",
+            )
+        self._verify(there)
+        return there
+
+    def _check_name_is_free(self, name: str, row: Row | None) -> None:
+        # A table of ours comes after its row, so one without a row is from elsewhere, unless
+        # both came since the row was looked for.
+        if self._table_row(name) is None:
+            return
+        again = self._read(name, is_serial=True)
+        if again is None or (row is not None and again["incarnation"] == row["incarnation"]):
+            raise self._from_elsewhere(name)
+
+    def _claim(self, spec: TableSpec, dropped: Row | None) -> None:
+        incarnation = 1 if dropped is None else dropped["incarnation"] + 1
+        record = json.dumps(spec.with_incarnation(incarnation).to_json())
+        values = (CATALOG_FORMAT, incarnation, _CREATING, SHARDS, record, spec.name)
+        what = f"entering the table {spec.name} into the catalog"
+        if dropped is None:
+            self._link.write(self._cql.claim_new, *values, what=what, is_conditional=True)
+        else:
+            before = (_DROPPED, dropped["incarnation"])
+            self._link.write(
+                self._cql.claim_again, *values, *before, what=what, is_conditional=True
+            )
+
+    def _finish_create(self, spec: TableSpec) -> None:
+        what = f"creating the table {spec.name}"
+        if self._table_row(spec.name) is None:
+            self._link.run_ddl(self._create_table_cql(spec, spec.incarnation), what)
+        self._link.await_schema_agreement(what)
+        found = self._table_row(spec.name)
+        if found is not None and found["id"] != self._table_id(spec.name, spec.incarnation):
+            raise self._from_elsewhere(spec.name)
+        self._set_state(spec.name, spec.incarnation, _CREATING, _READY)
+
+    # Dropping
+
+    def drop(self, spec: TableSpec) -> None:
+        """Remove the table with its series; the catalog keeps how many of the name there were.
+
+        Raises:
+            SchemaMismatchError: It was dropped and created anew since ``spec`` was loaded.
+        """
+        for step in range(_STEPS_MAX):
+            row = self._read(spec.name, is_serial=True) if self._is_there() else None
+            if row is None or row["state"] == _DROPPED:
+                return
+            check_format(row["format"], f"the table {spec.name!r}")
+            if row["incarnation"] != spec.incarnation:
+                raise dropped_error(spec.name)
+            try:
+                if row["state"] == _DROPPING:
+                    self._finish_drop(row)
+                else:
+                    self._set_state(spec.name, spec.incarnation, row["state"], _DROPPING)
+            except EngineTimeoutError as error:
+                log.info("dropping %s: %s; looking again", spec.name, error)
+                _pause(step)
+        raise _too_busy(spec.name, "dropped")
+
+    def _finish_drop(self, row: Row) -> None:
+        name, incarnation = row["name"], row["incarnation"]
+        found = self._table_row(name)
+        if found is not None and found["id"] == self._table_id(name, incarnation):
+            what = f"dropping the table {name}"
+            self._link.run_ddl(self._cql.drop_table(name), what)
+            self._link.await_schema_agreement(what)
+        self.series.drop(name, incarnation, row["shards"])
+        self._set_state(name, incarnation, _DROPPING, _DROPPED)
+
+    # Verifying
+
+    def _verify(self, spec: TableSpec) -> tuple[str, ...]:
+        """Return differences that are only told.
+
+        Raises:
+            SchemaMismatchError: Readings would not be found, or would not be what they were.
+        """
+        found = self._table_row(spec.name)
+        if found is None:
+            raise SchemaMismatchError(
+                f"the catalog has the table {spec.name!r}, the keyspace {self._keyspace} has not",
+                hint="restore it from a backup, or drop it in treering and create it again",
+            )
+        if found["id"] != self._table_id(spec.name, spec.incarnation):
+            raise self._from_elsewhere(spec.name)
+        columns = self._link.query(
+            statements.COLUMNS,
+            *(self._keyspace, spec.name),
+            what=f"reading the schema of {spec.name}",
+            consistency=ConsistencyLevel.ONE,
+        )
+        differences = column_differences(spec, columns)
+        if differences:
+            raise SchemaMismatchError(
+                f"the table {spec.name!r} was altered: {'; '.join(differences)}",
+                hint="undo the change, or drop the table and create it again",
+                differences=differences,
+            )
+        return option_differences(spec, found)
+
+    def _from_elsewhere(self, name: str) -> SchemaMismatchError:
+        return SchemaMismatchError(
+            f"the schema of the table {self._keyspace}.{name} is from elsewhere: "
+            "it is not the table that treering made or would make",
+            hint="choose another name, or drop that table with cqlsh",
+        )
+
+    # Requests
+
+    def _read(self, name: str, *, is_serial: bool = False) -> Row | None:
+        rows = self._link.query(
+            self._cql.read_table,
+            name,
+            what=f"reading the catalog's entry of {name}",
+            consistency=ConsistencyLevel.SERIAL if is_serial else None,
+        )
+        return next(rows, None)
+
+    def _set_state(self, name: str, incarnation: int, before: str, after: str) -> None:
+        # Whether it was applied is seen by the next serial read, after a timeout too.
+        self._link.write(
+            self._cql.set_state,
+            *(after, name, before, incarnation),
+            what=f"noting that the table {name} is {after}",
+            is_conditional=True,
+        )
+
+    def _table_row(self, name: str) -> Row | None:
+        rows = self._link.query(
+            statements.TABLE,
+            *(self._keyspace, name),
+            what=f"looking for the table {name}",
+            consistency=ConsistencyLevel.ONE,
+        )
+        return next(rows, None)
+
+    def _table_id(self, name: str, incarnation: int = 0) -> UUID:
+        return table_id_of(self._link.cluster_name, self._keyspace, name, incarnation)
+
+    # The keyspace and the catalog's own tables
+
+    def _is_there(self) -> bool:
+        """Return whether the catalog is there; a keyspace that is not is an error."""
+        if self._has_catalog():
+            return True
+        if not self._has_keyspace():
+            raise self._no_keyspace()
+        return False
+
+    def _ensure_catalog(self, name: str) -> None:
+        if self._is_made:
+            return
+        if not self._has_keyspace():
+            if self._replication is None:
+                raise self._no_keyspace()
+            what = f"creating the keyspace {self._keyspace}"
+            self._link.run_ddl(self._create_keyspace_cql(), what)
+        if not self._has_catalog():
+            what = f"creating the catalog of {self._keyspace} for {name}"
+            for statement in self._create_catalog_cql():
+                self._link.run_ddl(statement, what)
+            # Another creator may have made it a moment ago, on another node.
+            self._link.await_schema_agreement(what)
+        self._is_made = True
+
+    def _has_keyspace(self) -> bool:
+        rows = self._link.query(
+            statements.KEYSPACE,
+            self._keyspace,
+            what=f"looking for the keyspace {self._keyspace}",
+            consistency=ConsistencyLevel.ONE,
+        )
+        return next(rows, None) is not None
+
+    def _has_catalog(self) -> bool:
+        if self._is_made:
+            return True
+        names = (statements.TABLES, statements.SERIES)
+        rows = {name: self._table_row(name) for name in names}
+        for name, row in rows.items():
+            if row is not None and row["id"] != self._table_id(name):
+                raise self._from_elsewhere(name)
+        self._is_made = all(row is not None for row in rows.values())
+        return self._is_made
+
+    def _no_keyspace(self) -> UsageError:
+        return UsageError(
+            f"there is no keyspace {self._keyspace} on {self._link.where}",
+            hint="create it, for instance with: "
+            + " ".join(self._create_keyspace_cql().split())
+            + ";",
+            keyspace=self._keyspace,
+        )
+
+    def _create_keyspace_cql(self) -> str:
+        replicas = min(max(len(self._link.local_hosts()), 1), 3)
+        replication = self._replication or {self._link.local_dc: replicas}
+        return render_create_keyspace(self._keyspace, replication)
+
+    def _create_catalog_cql(self) -> tuple[str, str]:
+        return (
+            self._cql.create_tables(self._table_id(statements.TABLES)),
+            self._cql.create_series(self._table_id(statements.SERIES)),
+        )
+
+    def _create_table_cql(self, spec: TableSpec, incarnation: int) -> str:
+        return render_create_table(
+            spec.design,
+            keyspace=self._keyspace,
+            table=spec.name,
+            table_id=self._table_id(spec.name, incarnation),
+            if_not_exists=True,
+        )
+
+
+def dropped_error(name: str) -> SchemaMismatchError:
+    """Return the error for a table that is not the one that was opened any more."""
+    return SchemaMismatchError(
+        f"the table {name!r} was dropped",
+        hint="open it again; it may have been created anew with another design",
+    )
+
+
+def _spec_of(row: Row) -> TableSpec:
+    name = row["name"]
+    check_format(row["format"], f"the table {name!r}")
+    try:
+        record = json.loads(row["record"])
+    except (TypeError, ValueError) as error:
+        raise SchemaMismatchError(
+            f"the catalog's record of the table {name!r} is not JSON: {error}",
+            hint="restore the catalog from a backup",
+        ) from error
+    return TableSpec.from_json(record).with_incarnation(row["incarnation"])
+
+
+def _too_busy(name: str, done: str) -> StoreBusyError:
+    return StoreBusyError(
+        f"the table {name!r} was not {done} in {_STEPS_MAX} steps: others change it too",
+        hint="do it again",
+    )
+
+
+def _pause(step: int) -> None:
+    # Racing creators that meet in a conditional write step apart.
+    time.sleep(random.uniform(0.0, min(0.01 * 2 ** min(step, 8), _PAUSE_MAX_S)))  # noqa: S311

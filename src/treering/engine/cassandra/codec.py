@@ -1,0 +1,202 @@
+"""Readings to what the driver sends, and what it received to readings: the one seam for both.
+
+Rules of this file: no Python object a number where a page has a fixed stride; a missing value is
+UNSET when written, never null, which would be a tombstone; event times are integers throughout.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from treering.core.columns import ColumnData
+from treering.core.merge import wire_dtype
+from treering.core.schema import Column, ColumnType
+from treering.core.write_plan import PartitionWrite
+from treering.engine.cassandra.driver import UNSET_VALUE, RawPage
+from treering.engine.protocol import Page
+from treering.errors import SchemaMismatchError
+
+BATCH_BYTES_MAX: Final = 256 * 1024
+"""The most bytes of one batch, but for a single row. One partition's batch is one mutation, which
+Cassandra bounds by half a commit log segment (16 MiB) and not by the batch size thresholds."""
+
+_TS: Final = np.dtype(">i8")
+_INT: Final = struct.Struct(">i")
+# What the parameters of one row cost beside their values: a length each, and the statement's id.
+_STATEMENT_BYTES: Final = 25
+_TEXT_COLUMN: Final = "varchar"
+
+
+def batches_of(
+    write: PartitionWrite, columns: tuple[Column, ...], *, bytes_max: int = BATCH_BYTES_MAX
+) -> Iterator[list[list[Any]]]:
+    """Yield the rows of a write in batches, each row as serialized parameters.
+
+    The order is series, bucket, ts, every column, write time and, where the write has one, TTL.
+
+    Args:
+        write: Readings of one partition.
+        columns: All columns of the table, in the order of the statement.
+        bytes_max: The most bytes of a batch; a row that alone has more goes alone.
+    """
+    rows = _rows_of(write, columns)
+    for size in _batch_sizes(write, columns, bytes_max):
+        yield [next(rows) for _ in range(size)]
+
+
+def _rows_of(write: PartitionWrite, columns: tuple[Column, ...]) -> Iterator[list[Any]]:
+    head = [write.series.encode(), write.bucket.text.encode()]
+    tail = [write.write_us.to_bytes(8, "big", signed=True)]
+    if write.ttl_s is not None:
+        tail.append(write.ttl_s.to_bytes(4, "big", signed=True))
+    cells = [_cells_of(write.columns.get(column.name), column, len(write)) for column in columns]
+    for ts, *values in zip(_items(write.ts, _TS), *cells, strict=True):
+        yield [*head, ts, *values, *tail]
+
+
+def _cells_of(data: ColumnData | None, column: Column, count: int) -> list[Any]:
+    if data is None:
+        return [UNSET_VALUE] * count
+    if column.type is ColumnType.TEXT:
+        return [
+            value.encode() if there else UNSET_VALUE
+            for value, there in zip(data.values.tolist(), data.mask().tolist(), strict=True)
+        ]
+    cells: list[Any] = _items(data.values, wire_dtype(column.type))
+    if data.present is not None:
+        for index in np.flatnonzero(~data.present).tolist():
+            cells[index] = UNSET_VALUE
+    return cells
+
+
+def _items(values: npt.NDArray[Any], wire: np.dtype[Any]) -> list[bytes]:
+    items: list[bytes] = values.astype(wire).view(f"V{wire.itemsize}").tolist()
+    return items
+
+
+def _batch_sizes(
+    write: PartitionWrite, columns: tuple[Column, ...], bytes_max: int
+) -> Iterator[int]:
+    row_bytes = _STATEMENT_BYTES + len(write.series.encode()) + len(write.bucket.text) + 3 * 8
+    row_bytes += sum(4 + (column.type.fixed_bytes or 0) for column in columns)
+    texts = [
+        data.values
+        for column in columns
+        if column.type is ColumnType.TEXT and (data := write.columns.get(column.name)) is not None
+    ]
+    if not texts:
+        per_batch = max(1, bytes_max // row_bytes)
+        for start in range(0, len(write), per_batch):
+            yield min(per_batch, len(write) - start)
+        return
+    size = total = 0
+    for values in zip(*texts, strict=True):
+        # Up to three bytes a code point of the basic plane, four above: four is never too few.
+        row = row_bytes + sum(4 * len(value) for value in values if value is not None)
+        if size and total + row > bytes_max:
+            yield size
+            size = total = 0
+        size, total = size + 1, total + row
+    if size:
+        yield size
+
+
+def decode_page(raw: RawPage, columns: tuple[Column, ...]) -> Page:
+    """Return a page of readings from the bytes of its rows: event time, then ``columns``.
+
+    Raises:
+        SchemaMismatchError: The page has other columns or types than were asked for.
+    """
+    if raw.error is not None:
+        raise SchemaMismatchError(
+            f"a page of readings could not be read: {raw.error}",
+            hint="does a column have a type that treering does not write?",
+        ) from raw.error
+    _check_types(raw, columns)
+    layout = _stride_of(columns)
+    if layout is not None and len(raw.body) == raw.count * layout.itemsize:
+        rows = np.frombuffer(raw.body, dtype=layout)
+        if _is_fixed_stride(rows, columns):
+            return _decode_fixed(rows, columns, raw.cursor)
+    return _decode_walking(raw, columns)
+
+
+def _check_types(raw: RawPage, columns: tuple[Column, ...]) -> None:
+    found = [(name, kind.typename) for _, _, name, kind in raw.columns[1:]]
+    wanted = [(c.name, _TEXT_COLUMN if c.type is ColumnType.TEXT else str(c.type)) for c in columns]
+    found = [(name, _TEXT_COLUMN if kind == "text" else kind) for name, kind in found]
+    if found != wanted:
+        raise SchemaMismatchError(
+            f"a page of readings has the columns {found}, not {wanted}",
+            hint="was the table altered? Open it again",
+        )
+
+
+@lru_cache(maxsize=256)
+def _stride_of(columns: tuple[Column, ...]) -> np.dtype[Any] | None:
+    fields: list[tuple[str, Any]] = [("size", ">i4"), ("ts", _TS)]
+    for index, column in enumerate(columns):
+        if column.type is ColumnType.TEXT:
+            return None
+        fields += [(f"size{index}", ">i4"), (f"value{index}", wire_dtype(column.type))]
+    return np.dtype(fields)
+
+
+def _is_fixed_stride(rows: npt.NDArray[Any], columns: tuple[Column, ...]) -> bool:
+    return bool((rows["size"] == _TS.itemsize).all()) and all(
+        bool((rows[f"size{index}"] == column.type.fixed_bytes).all())
+        for index, column in enumerate(columns)
+    )
+
+
+def _decode_fixed(
+    rows: npt.NDArray[Any], columns: tuple[Column, ...], cursor: bytes | None
+) -> Page:
+    values = {
+        column.name: ColumnData(rows[f"value{index}"].astype(column.type.dtype))
+        for index, column in enumerate(columns)
+    }
+    return Page(rows["ts"].astype(np.int64), values, cursor)
+
+
+def _decode_walking(raw: RawPage, columns: tuple[Column, ...]) -> Page:
+    """Decode a page whose rows differ in length: missing values, or text."""
+    body, width = bytes(raw.body), len(columns) + 1
+    cells: list[list[bytes | None]] = [[] for _ in range(width)]
+    read_size, position = _INT.unpack_from, 0
+    for _ in range(raw.count):
+        for cell in cells:
+            size = read_size(body, position)[0]
+            position += 4
+            if size < 0:
+                cell.append(None)
+            else:
+                cell.append(body[position : position + size])
+                position += size
+    ts = np.frombuffer(b"".join(cell or b"" for cell in cells[0]), dtype=_TS).astype(np.int64)
+    values = {
+        column.name: _column_of(cell, column)
+        for column, cell in zip(columns, cells[1:], strict=True)
+    }
+    return Page(ts, values, raw.cursor)
+
+
+def _column_of(cells: list[bytes | None], column: Column) -> ColumnData:
+    if column.type is ColumnType.TEXT:
+        there = np.fromiter((cell is not None for cell in cells), np.bool_, len(cells))
+        texts = np.empty(len(cells), dtype=object)
+        texts[:] = [None if cell is None else cell.decode() for cell in cells]
+        return ColumnData(texts, None if there.all() else there)
+    # CQL allows an empty value of any type; no number stands for it, so it is missing.
+    there = np.fromiter((bool(cell) for cell in cells), np.bool_, len(cells))
+    wire = wire_dtype(column.type)
+    blank = bytes(wire.itemsize)
+    joined = b"".join(cell or blank for cell in cells)
+    values = np.frombuffer(joined, dtype=wire).astype(column.type.dtype)
+    return ColumnData(values, None if there.all() else there)

@@ -1,0 +1,225 @@
+"""The driver, imported in one place, and the two of its hooks that the engine fills in.
+
+Rules of this file: what runs on the driver's event loop keeps bytes and never raises: an
+exception in a decoder would close the connection with every request in flight on it. Subclasses
+of messages have names that start with an underscore: the driver registers all others.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from treering.errors import MissingExtraError, missing_extra
+
+try:
+    from cassandra import (
+        AlreadyExists,
+        AuthenticationFailed,
+        ConsistencyLevel,
+        CoordinationFailure,
+        InvalidRequest,
+        OperationTimedOut,
+        ReadFailure,
+        RequestExecutionException,
+        RequestValidationException,
+        Timeout,
+        Unauthorized,
+        Unavailable,
+        UnresolvableContactPoints,
+    )
+    from cassandra.auth import PlainTextAuthProvider
+    from cassandra.cluster import (
+        EXEC_PROFILE_DEFAULT,
+        Cluster,
+        ExecutionProfile,
+        NoHostAvailable,
+        Session,
+    )
+    from cassandra.connection import ConnectionException
+    from cassandra.policies import (
+        DCAwareRoundRobinPolicy,
+        ExponentialReconnectionPolicy,
+        RetryPolicy,
+        TokenAwarePolicy,
+    )
+    from cassandra.protocol import (
+        IsBootstrappingErrorMessage,
+        OverloadedErrorMessage,
+        ResultMessage,
+        ServerError,
+        _ProtocolHandler,
+    )
+    from cassandra.query import (
+        UNSET_VALUE,
+        BatchStatement,
+        BatchType,
+        BoundStatement,
+        PreparedStatement,
+    )
+except ModuleNotFoundError as error:
+    if (error.name or "").partition(".")[0] == "cassandra":
+        raise missing_extra("a store on Cassandra", "cassandra") from error
+    raise
+except Exception as error:
+    # The driver raises an exception of its own, not an ImportError, where it finds no event loop
+    # (Python 3.12 has no asyncore, and libev was not built).
+    raise MissingExtraError(
+        f"cassandra-driver is installed but does not load: {error}",
+        hint="install a wheel that brings its libev event loop: pip install --force-reinstall "
+        "--only-binary :all: 'cassandra-driver>=3.30.1,<4'",
+        extra="cassandra",
+    ) from error
+
+__all__ = [
+    "EXEC_PROFILE_DEFAULT",
+    "UNSET_VALUE",
+    "AlreadyExists",
+    "AuthenticationFailed",
+    "BatchStatement",
+    "BatchType",
+    "BoundStatement",
+    "Cluster",
+    "ConnectionException",
+    "ConsistencyLevel",
+    "CoordinationFailure",
+    "DCAwareRoundRobinPolicy",
+    "ExecutionProfile",
+    "ExponentialReconnectionPolicy",
+    "InvalidRequest",
+    "IsBootstrappingErrorMessage",
+    "NoHostAvailable",
+    "OnceRetryPolicy",
+    "OperationTimedOut",
+    "OverloadedErrorMessage",
+    "PlainTextAuthProvider",
+    "PreparedStatement",
+    "RawPage",
+    "RawProtocolHandler",
+    "ReadFailure",
+    "RequestExecutionException",
+    "RequestValidationException",
+    "ServerError",
+    "Session",
+    "Timeout",
+    "TokenAwarePolicy",
+    "Unauthorized",
+    "Unavailable",
+    "UnresolvableContactPoints",
+    "raw_page_of",
+    "rows_of",
+]
+
+_RESULT_OPCODE: Final = 8
+_INT: Final = struct.Struct(">i")
+
+
+@dataclass(slots=True)
+class RawPage:
+    """A page as it came: the cells of ``count`` rows, each a length and its bytes.
+
+    Attributes:
+        body: The rows.
+        count: How many rows.
+        columns: Keyspace, table, name and driver type of each column.
+        cursor: Where the next page starts; None after the last.
+        error: What went wrong while the page was taken in, for the consumer to raise.
+    """
+
+    body: memoryview
+    count: int
+    columns: Sequence[tuple[str, str, str, Any]]
+    cursor: bytes | None
+    error: Exception | None = None
+
+
+class _RawResult(ResultMessage):  # type: ignore[misc]
+    """A result whose rows stay bytes."""
+
+    def recv_results_rows(
+        self, f: Any, protocol_version: int, user_type_map: Any, result_metadata: Any, *more: Any
+    ) -> None:
+        self.column_names, self.column_types = (), ()
+        try:
+            self.recv_results_metadata(f, user_type_map)
+            columns = self.column_metadata or result_metadata or ()
+            count = _INT.unpack(f.read(_INT.size))[0]
+            # The same bytes object as the body's: nothing is copied.
+            body = memoryview(f.getvalue())[f.tell() :]
+            self.column_names = tuple(column[2] for column in columns)
+            self.parsed_rows = RawPage(body, count, columns, self.paging_state)
+        except Exception as error:  # noqa: BLE001
+            self.parsed_rows = RawPage(memoryview(b""), 0, (), None, error)
+
+
+class RawProtocolHandler(_ProtocolHandler):  # type: ignore[misc]
+    """The driver's protocol handler, with rows left as bytes."""
+
+    message_types_by_opcode = {  # noqa: RUF012
+        **_ProtocolHandler.message_types_by_opcode,
+        _RESULT_OPCODE: _RawResult,
+    }
+
+
+def raw_page_of(names: Sequence[str], page: RawPage) -> RawPage:
+    """Return the page as it is: the row factory of readings."""
+    return page
+
+
+def rows_of(names: Sequence[str], page: RawPage) -> list[dict[str, Any]]:
+    """Return rows as dictionaries: the row factory of the catalog's small results.
+
+    Raises:
+        ValueError: The page could not be taken in.
+    """
+    if page.error is not None:
+        raise ValueError(f"a result could not be read: {page.error}") from page.error
+    rows, position = [], 0
+    for _ in range(page.count):
+        row: dict[str, Any] = {}
+        for _, _, name, kind in page.columns:
+            size = _INT.unpack_from(page.body, position)[0]
+            position += _INT.size
+            if size < 0:
+                row[name] = None
+                continue
+            row[name] = kind.from_binary(bytes(page.body[position : position + size]), 5)
+            position += size
+        rows.append(row)
+    return rows
+
+
+class OnceRetryPolicy(RetryPolicy):  # type: ignore[misc]
+    """Moves to another node once where the first one could not even take the request.
+
+    Everything else is the caller's to repeat: the fan-out above knows how often, and slows down.
+    """
+
+    def _rethrow(self) -> tuple[int, None]:
+        return self.RETHROW, None
+
+    def on_read_timeout(self, *args: Any, **kwargs: Any) -> tuple[int, None]:
+        """Hand the timeout up."""
+        return self._rethrow()
+
+    def on_write_timeout(self, *args: Any, **kwargs: Any) -> tuple[int, None]:
+        """Hand the timeout up."""
+        return self._rethrow()
+
+    def on_unavailable(self, *args: Any, **kwargs: Any) -> tuple[int, None]:
+        """Hand it up: another coordinator would count the same replicas."""
+        return self._rethrow()
+
+    def on_request_error(
+        self, query: Any, consistency: Any, error: Exception, retry_num: int
+    ) -> tuple[int, None]:
+        """Try the next node once where a connection broke or a node is starting up.
+
+        Only for statements that are idempotent, which is all but the catalog's conditional ones.
+        """
+        broke = isinstance(error, (ConnectionException, IsBootstrappingErrorMessage))
+        if broke and retry_num == 0 and getattr(query, "is_idempotent", False):
+            return self.RETRY_NEXT_HOST, None
+        return self._rethrow()

@@ -1,0 +1,410 @@
+"""The engine that keeps readings on Cassandra, one row a reading.
+
+Rules of this file: every request touches one partition, and goes to a replica of it; no IN; what
+runs on the driver's event loop settles a future and does nothing else; what is in flight is known,
+so that closing fails it instead of leaving its callers waiting.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, InvalidStateError
+from typing import Any, Final
+
+from treering.core.expiry import gc_before_s
+from treering.core.schema import Column
+from treering.core.table import TableSpec
+from treering.core.times import render_ts
+from treering.core.write_plan import PartitionWrite
+from treering.engine.cassandra.catalog import Catalog, dropped_error
+from treering.engine.cassandra.codec import batches_of, decode_page
+from treering.engine.cassandra.connect import Link, link_of_session, open_link
+from treering.engine.cassandra.driver import (
+    BatchStatement,
+    BatchType,
+    BoundStatement,
+    ConsistencyLevel,
+    RawPage,
+    Session,
+)
+from treering.engine.cassandra.faults import engine_error_of
+from treering.engine.cassandra.statements import DISK_USAGE, insert_cql, select_cql
+from treering.engine.cassandra.url import (
+    CONSISTENCY_DEFAULT,
+    TIMEOUT_DEFAULT_S,
+    CassandraUrl,
+    parse_url,
+    render_url,
+)
+from treering.engine.protocol import ExpireReport, Page, PageRead, Removal, TableInfo
+from treering.errors import EngineError, StoreClosedError, TreeringError
+
+WRITE_ROWS_MAX: Final = 200
+_MIB: Final = 1024 * 1024
+
+
+class _PageFuture(Future[Page]):
+    """A page that is decoded where it is asked for, not on the driver's event loop."""
+
+    def __init__(self, columns: tuple[Column, ...]) -> None:
+        super().__init__()
+        self._columns = columns
+        self._raw: RawPage | None = None
+        self._page: Page | None = None
+
+    def settle(self, raw: RawPage) -> None:
+        self._raw = raw
+        _settle(self, None)
+
+    def result(self, timeout: float | None = None) -> Page:
+        super().result(timeout)
+        if self._page is None:
+            assert self._raw is not None
+            self._page = decode_page(self._raw, self._columns)
+            self._raw = None
+        return self._page
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        error = super().exception(timeout)
+        if error is None:
+            try:
+                self.result(0)
+            except TreeringError as undecodable:
+                return undecodable
+        return error
+
+
+class CassandraEngine:
+    """Keeps tables in a keyspace of a Cassandra cluster."""
+
+    name = "cassandra"
+    write_rows_max = WRITE_ROWS_MAX
+
+    def __init__(
+        self,
+        link: Link,
+        keyspace: str,
+        *,
+        replication: Mapping[str, int] | None = None,
+        address: str = "",
+    ) -> None:
+        self._link = link
+        self._keyspace = keyspace
+        self._address = address or f"{keyspace} on {link.where}"
+        self._catalog = Catalog(link, keyspace, replication=replication)
+        self._pid = os.getpid()
+        self._is_closed = False
+        self._in_flight: set[Future[Any]] = set()
+        # The newest table of each name that this engine has seen; an older one was dropped.
+        self._newest: dict[str, int] = {}
+        self.in_flight_max = link.in_flight_max
+
+    @classmethod
+    def connect(
+        cls,
+        url: str | CassandraUrl,
+        *,
+        replication: Mapping[str, int] | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> CassandraEngine:
+        """Connect to the store that an address names.
+
+        Args:
+            url: ``cassandra://[user@]host[:port][,host…]/keyspace?local_dc=…&consistency=…``.
+            replication: Replicas by datacentre; where given, a missing keyspace is created.
+            ssl_context: How to talk TLS; plain where None.
+            environ: Where TREERING_USERNAME and TREERING_PASSWORD are; the process's where None.
+
+        Raises:
+            UsageError: A wrong address, credentials or datacentre.
+            UnavailableError: No node answers.
+        """
+        parsed = parse_url(url) if isinstance(url, str) else url
+        link = open_link(parsed, ssl_context=ssl_context, environ=environ)
+        return cls(link, parsed.keyspace, replication=replication, address=render_url(parsed))
+
+    @classmethod
+    def from_session(
+        cls,
+        session: Session,
+        keyspace: str,
+        *,
+        consistency: str = CONSISTENCY_DEFAULT,
+        timeout_s: float = TIMEOUT_DEFAULT_S,
+        replication: Mapping[str, int] | None = None,
+    ) -> CassandraEngine:
+        """Use the cluster of a driver session; that session and its cluster stay the caller's.
+
+        Raises:
+            UsageError: The cluster was set up with the driver's legacy parameters.
+        """
+        checked = CassandraUrl(
+            hosts=(("session", 1),),
+            keyspace=keyspace,
+            consistency=consistency.upper(),
+            timeout_s=timeout_s,
+        )
+        link = link_of_session(session, consistency=checked.consistency, timeout_s=timeout_s)
+        return cls(link, keyspace, replication=replication)
+
+    def __repr__(self) -> str:
+        return f"<CassandraEngine {self._address}{' closed' if self._is_closed else ''}>"
+
+    # Tables
+
+    def plan_create(self, spec: TableSpec) -> tuple[str, ...]:
+        """Return the CQL that :meth:`create_table` would run."""
+        self._check_open()
+        return self._catalog.plan_create(spec)
+
+    def create_table(self, spec: TableSpec) -> TableSpec:
+        """Make the table, or return the equal one that is there; racing creators make one."""
+        self._check_open()
+        return self._seen(self._catalog.create(spec))
+
+    def load_table(self, name: str) -> TableSpec | None:
+        """Return the table of that name, verified against the server's schema."""
+        self._check_open()
+        spec = self._catalog.load(name)
+        return None if spec is None else self._seen(spec)
+
+    def table_names(self) -> tuple[str, ...]:
+        """Return the names of all tables, sorted."""
+        self._check_open()
+        return self._catalog.names()
+
+    def drop_table(self, spec: TableSpec) -> None:
+        """Remove the table, its readings and its series."""
+        self._check_open()
+        self._catalog.drop(spec)
+        self._newest[spec.name] = max(self._newest.get(spec.name, 0), spec.incarnation + 1)
+
+    def _seen(self, spec: TableSpec) -> TableSpec:
+        self._newest[spec.name] = max(self._newest.get(spec.name, 0), spec.incarnation)
+        return spec
+
+    # Series
+
+    def add_series(self, spec: TableSpec, series: tuple[str, ...]) -> None:
+        """List series durably."""
+        self._check_table(spec)
+        self._catalog.series.add(spec, series)
+
+    def series(self, spec: TableSpec, *, prefix: str = "") -> Iterator[str]:
+        """Yield the listed series that start with ``prefix``, sorted by code point."""
+        self._check_table(spec)
+        return self._catalog.series.names(spec, prefix=prefix)
+
+    def has_series(self, spec: TableSpec, name: str) -> bool:
+        """Return whether a series is listed."""
+        self._check_table(spec)
+        return self._catalog.series.has(spec, name)
+
+    # Readings
+
+    def submit_write(self, spec: TableSpec, write: PartitionWrite) -> Future[None]:
+        """Start one write of one partition: one UNLOGGED batch, more where it has much text."""
+        future: Future[None] = Future()
+        self._start(future)
+        what = f"the write of {write.name} to {spec.name}"
+        try:
+            self._check_table(spec)
+            prepared = self._link.prepare(
+                insert_cql(self._keyspace, spec.name, spec.columns, has_ttl=write.ttl_s is not None)
+            )
+            batches = [_batch_of(prepared, rows) for rows in batches_of(write, spec.columns)]
+        except Exception as error:  # noqa: BLE001
+            self._fail(future, error, spec, what, is_write=True)
+            return future
+        self._send_next(future, iter(batches), spec, what)
+        return future
+
+    def _send_next(
+        self, future: Future[None], batches: Iterator[Any], spec: TableSpec, what: str
+    ) -> None:
+        """Send the next batch of a write; the next but one follows when it is durable."""
+        batch = next(batches, None)
+        if batch is None:
+            self._in_flight.discard(future)
+            _settle(future, None)
+            return
+        try:
+            self._link.send(batch).add_callbacks(
+                lambda _: self._send_next(future, batches, spec, what),
+                lambda error: self._fail(future, error, spec, what, is_write=True),
+            )
+        except Exception as error:  # noqa: BLE001
+            self._fail(future, error, spec, what, is_write=True)
+
+    def submit_read(self, spec: TableSpec, read: PageRead) -> Future[Page]:
+        """Start reading one page of one partition."""
+        future = _PageFuture(read.columns)
+        self._start(future)
+        part = read.partition
+        what = f"the read of {part.name} from {spec.name}"
+
+        def succeed(raw: RawPage) -> None:
+            self._in_flight.discard(future)
+            future.settle(raw)
+
+        try:
+            self._check_table(spec)
+            prepared = self._link.prepare(
+                select_cql(self._keyspace, spec.name, read.columns, read.order)
+            )
+            bound = BoundStatement(prepared, fetch_size=read.rows_max)
+            bound.values = [
+                part.series.encode(),
+                part.bucket.text.encode(),
+                *(ts.to_bytes(8, "big", signed=True) for ts in (part.start, part.end)),
+            ]
+            self._link.send(bound, cursor=read.cursor).add_callbacks(
+                succeed, lambda error: self._fail(future, error, spec, what)
+            )
+        except Exception as error:  # noqa: BLE001
+            self._fail(future, error, spec, what)
+        return future
+
+    # Upkeep
+
+    def expire(self, spec: TableSpec, *, now_s: int, dry_run: bool = False) -> ExpireReport:
+        """Say which windows could be gone; Cassandra removes them by itself."""
+        self._check_table(spec)
+        if spec.default_ttl_s is None or spec.window_s is None:
+            return ExpireReport(removals=(), is_removed=False, note="Readings never expire here.")
+        note = (
+            "Cassandra drops a window's file by itself once everything in it is past its lifetime "
+            "and gc grace; the doctor says what keeps a file that should be gone."
+        )
+        # A file may go once its newest cell, written at the window's end, is past gc_before.
+        end_s = gc_before_s(now_s, spec.design.gc_grace_s) - spec.default_ttl_s
+        end_s -= end_s % spec.window_s
+        created_s = self._catalog.created_s(spec)
+        start_s = end_s if created_s is None else created_s - created_s % spec.window_s
+        if start_s >= end_s:
+            return ExpireReport(removals=(), is_removed=False, note=note)
+        per_s = spec.precision.per_s
+        name = f"windows written before {render_ts(end_s * per_s, spec.precision)}"
+        removal = Removal(name=name, start_s=start_s, end_s=end_s, bytes=None)
+        return ExpireReport(removals=(removal,), is_removed=False, note=note)
+
+    def info(self, spec: TableSpec) -> TableInfo:
+        """Return the series listed, the disk used on every node, and what differs.
+
+        Cost:
+            One request a catalog shard and one a node.
+        """
+        self._check_table(spec)
+        parts = tuple(self._disk_of(host, spec) for host in self._link.local_hosts())
+        sizes = [part["disk_bytes"] for part in parts]
+        known = [size for size in sizes if size is not None]
+        return TableInfo(
+            series_count=self._catalog.series.count(spec),
+            disk_bytes=sum(known) if known and len(known) == len(sizes) else None,
+            parts=parts,
+            problems=self._catalog.problems(spec),
+        )
+
+    def _disk_of(self, host: Any, spec: TableSpec) -> dict[str, Any]:
+        part: dict[str, Any] = {"node": str(host.endpoint), "disk_bytes": None}
+        try:
+            rows = self._link.query(
+                DISK_USAGE,
+                *(self._keyspace, spec.name),
+                what=f"reading the disk usage of {spec.name}",
+                consistency=ConsistencyLevel.ONE,
+                host=host,
+            )
+            mebibytes = next((row["mebibytes"] for row in rows), None)
+        except EngineError as error:
+            return {**part, "note": f"not readable: {error}"}
+        if mebibytes is not None:
+            part["disk_bytes"] = mebibytes * _MIB
+        return {**part, "note": "whole mebibytes, rounded up, as the node reports it"}
+
+    def close(self) -> None:
+        """Close the connection; what is in flight fails, and a second call does nothing."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._link.close()
+        for future in list(self._in_flight):
+            self._in_flight.discard(future)
+            _settle_error(future, _closed_error())
+
+    # Guards and endings
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise _closed_error()
+        if os.getpid() != self._pid:
+            raise EngineError(
+                "the store was opened before this process was forked, and its connection does not "
+                "work in the child",
+                hint="open the store in the process that uses it",
+            )
+
+    def _check_table(self, spec: TableSpec) -> None:
+        self._check_open()
+        if spec.incarnation < self._newest.get(spec.name, 0):
+            raise dropped_error(spec.name)
+
+    def _start(self, future: Future[Any]) -> None:
+        # Running, so that nobody can cancel what was sent: its outcome is what the server says.
+        future.set_running_or_notify_cancel()
+        self._in_flight.add(future)
+
+    def _fail(
+        self,
+        future: Future[Any],
+        error: BaseException,
+        spec: TableSpec,
+        what: str,
+        *,
+        is_write: bool = False,
+    ) -> None:
+        self._in_flight.discard(future)
+        if self._is_closed and not isinstance(error, TreeringError):
+            _settle_error(future, _closed_error())
+            return
+        raised = engine_error_of(error, what, is_write=is_write)
+        if raised.facts.get("is_table_missing"):
+            raised = dropped_error(spec.name)
+        if raised is not error:
+            raised.__cause__ = error
+        _settle_error(future, raised)
+
+
+def _closed_error() -> StoreClosedError:
+    return StoreClosedError("the store is closed", hint="open it again")
+
+
+def _batch_of(prepared: Any, rows: list[list[Any]]) -> Any:
+    bound = BoundStatement(prepared)
+    if len(rows) == 1:
+        bound.values = rows[0]
+        return bound
+    batch = BatchStatement(BatchType.UNLOGGED)
+    batch.is_idempotent = True
+    # The batch keeps the values of each row and not the statement: one object serves all rows.
+    for values in rows:
+        bound.values = values
+        batch.add(bound)
+    return batch
+
+
+def _settle(future: Future[Any], value: Any) -> None:
+    try:
+        future.set_result(value)
+    except InvalidStateError:
+        return  # Closing was quicker.
+
+
+def _settle_error(future: Future[Any], error: BaseException) -> None:
+    try:
+        future.set_exception(error)
+    except InvalidStateError:
+        return

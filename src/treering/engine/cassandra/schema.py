@@ -1,0 +1,99 @@
+"""What a table's schema on the server has to be, and how it differs.
+
+Rules of this file: pure; what decides whether readings are found and what they are is a
+difference that is refused; how long they live and how they are compacted is one that is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+from uuid import UUID, uuid5
+
+from treering.core.table import TableSpec
+from treering.core.units import Precision
+
+_NAMESPACE: Final = UUID("8d1f3a52-6c0b-5e5b-9b7e-2f6f5a1c7e40")
+
+# kind, position and clustering order, as ``system_schema.columns`` has them.
+_KEY: Final = {
+    "series": ("partition_key", 0, "none"),
+    "bucket": ("partition_key", 1, "none"),
+    "ts": ("clustering", 0, "desc"),
+}
+_REGULAR: Final = ("regular", -1, "none")
+
+
+def table_id_of(cluster: str, keyspace: str, table: str, incarnation: int = 0) -> UUID:
+    """Return the id to create a table with, the same for everyone who creates it.
+
+    Args:
+        cluster: The cluster's name.
+        keyspace: The keyspace's name.
+        table: The table's name.
+        incarnation: Which table of that name; 0 for the catalog's own tables.
+    """
+    return uuid5(_NAMESPACE, f"{cluster}\x00{keyspace}\x00{table}\x00{incarnation}")
+
+
+def column_differences(spec: TableSpec, found: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return how the columns on the server differ from those that the catalog says.
+
+    Args:
+        spec: The table.
+        found: Its rows of ``system_schema.columns``.
+    """
+    wanted = {name: ("text", *place) for name, place in _KEY.items()}
+    wanted["ts"] = ("timestamp" if spec.precision is Precision.MS else "bigint", *_KEY["ts"])
+    wanted |= {column.name: (str(column.type), *_REGULAR) for column in spec.columns}
+    there = {
+        row["column_name"]: (row["type"], row["kind"], row["position"], row["clustering_order"])
+        for row in found
+    }
+    differences = [f"the column {name} is missing" for name in wanted if name not in there]
+    differences += [f"there is another column, {name}" for name in there if name not in wanted]
+    differences += [
+        f"{name} is {_render(there[name])}, not {_render(wanted[name])}"
+        for name in wanted
+        if name in there and there[name] != wanted[name]
+    ]
+    return tuple(differences)
+
+
+def _render(column: tuple[Any, ...]) -> str:
+    kind, place, position, order = column
+    text = f"{kind} {str(place).replace('_', ' ')}"
+    if position >= 0:
+        text += f" {position + 1}"
+    return text if order == "none" else f"{text} {order}"
+
+
+def option_differences(spec: TableSpec, found: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return how lifetime and compaction on the server differ from the design.
+
+    Args:
+        spec: The table.
+        found: Its row of ``system_schema.tables``.
+    """
+    design = spec.design
+    compaction = dict(found["compaction"] or {})
+    wanted: dict[str, tuple[Any, Any]] = {
+        "default_time_to_live": (found["default_time_to_live"], design.ttl_s or 0),
+        "gc_grace_seconds": (found["gc_grace_seconds"], design.gc_grace_s),
+        "compaction": (
+            str(compaction.get("class", "")).rpartition(".")[2],
+            design.strategy.class_name,
+        ),
+    }
+    if design.window is not None and design.strategy.class_name.startswith("TimeWindow"):
+        unit = compaction.get("compaction_window_unit", "DAYS")
+        size = compaction.get("compaction_window_size", "1")
+        wanted["compaction window"] = (
+            f"{size} {unit}",
+            f"{design.window.size} {design.window.unit}",
+        )
+    return tuple(
+        f"{name} is {there} on the server, not {asked} as designed"
+        for name, (there, asked) in wanted.items()
+        if there != asked
+    )

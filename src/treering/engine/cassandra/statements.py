@@ -1,0 +1,104 @@
+"""The CQL of the engine: every statement that is sent, in one place.
+
+Rules of this file: identifiers passed ``check_identifier`` before they came here, and stand
+unquoted; everything that is a value is bound; every read and write is of one partition.
+"""
+
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from treering.core.read_plan import Order
+from treering.core.schema import Column
+
+TABLES: Final = "treering_tables"
+SERIES: Final = "treering_series"
+
+KEYSPACE: Final = "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?"
+TABLE: Final = (
+    "SELECT id, default_time_to_live, gc_grace_seconds, compaction "
+    "FROM system_schema.tables WHERE keyspace_name = ? AND table_name = ?"
+)
+COLUMNS: Final = (
+    "SELECT column_name, type, kind, position, clustering_order "
+    "FROM system_schema.columns WHERE keyspace_name = ? AND table_name = ?"
+)
+DISK_USAGE: Final = (
+    "SELECT mebibytes FROM system_views.disk_usage WHERE keyspace_name = ? AND table_name = ?"
+)
+
+
+def insert_cql(keyspace: str, table: str, columns: tuple[Column, ...], *, has_ttl: bool) -> str:
+    """Return the statement of one reading: key, every column, write time and maybe TTL."""
+    names = ["series", "bucket", "ts", *(column.name for column in columns)]
+    ttl = " AND TTL ?" if has_ttl else ""
+    return (
+        f"INSERT INTO {keyspace}.{table} ({', '.join(names)}) "
+        f"VALUES ({', '.join('?' * len(names))}) USING TIMESTAMP ?{ttl}"
+    )
+
+
+def select_cql(keyspace: str, table: str, columns: tuple[Column, ...], order: Order) -> str:
+    """Return the read of a part of one partition: event time, then ``columns``."""
+    names = ", ".join(["ts", *(column.name for column in columns)])
+    return (
+        f"SELECT {names} FROM {keyspace}.{table} "
+        f"WHERE series = ? AND bucket = ? AND ts >= ? AND ts < ? ORDER BY ts {order.upper()}"
+    )
+
+
+class CatalogStatements:
+    """The statements of one keyspace's catalog."""
+
+    def __init__(self, keyspace: str) -> None:
+        tables, series = f"{keyspace}.{TABLES}", f"{keyspace}.{SERIES}"
+        of_shard = "WHERE table_name = ? AND incarnation = ? AND shard = ?"
+        self.list_tables = f"SELECT name, state FROM {tables}"
+        self.read_table = (
+            f"SELECT name, format, incarnation, state, shards, record FROM {tables} WHERE name = ?"
+        )
+        self.created = f"SELECT WRITETIME(record) AS write_us FROM {tables} WHERE name = ?"
+        self.claim_new = (
+            f"INSERT INTO {tables} (format, incarnation, state, shards, record, name) "
+            "VALUES (?, ?, ?, ?, ?, ?) IF NOT EXISTS"
+        )
+        self.claim_again = (
+            f"UPDATE {tables} SET format = ?, incarnation = ?, state = ?, shards = ?, record = ? "
+            "WHERE name = ? IF state = ? AND incarnation = ?"
+        )
+        self.set_state = (
+            f"UPDATE {tables} SET state = ? WHERE name = ? IF state = ? AND incarnation = ?"
+        )
+        self.add_series = (
+            f"INSERT INTO {series} (table_name, incarnation, shard, series) VALUES (?, ?, ?, ?)"
+        )
+        self.has_series = f"SELECT series FROM {series} {of_shard} AND series = ?"
+        self.list_series = f"SELECT series FROM {series} {of_shard} AND series >= ?"
+        self.count_series = f"SELECT COUNT(*) AS n FROM {series} {of_shard}"
+        self.drop_series = f"DELETE FROM {series} {of_shard}"
+        self._keyspace = keyspace
+
+    def create_tables(self, table_id: UUID) -> str:
+        """Return the statement that makes the catalog's list of tables."""
+        return (
+            f"CREATE TABLE IF NOT EXISTS {self._keyspace}.{TABLES} (\n"
+            "  name text PRIMARY KEY,\n  format int,\n  incarnation int,\n  state text,\n"
+            "  shards int,\n  record text\n"
+            f") WITH ID = {table_id}\n  AND comment = 'tables of treering'"
+        )
+
+    def create_series(self, table_id: UUID) -> str:
+        """Return the statement that makes the catalog's list of series."""
+        return (
+            f"CREATE TABLE IF NOT EXISTS {self._keyspace}.{SERIES} (\n"
+            "  table_name text,\n  incarnation int,\n  shard int,\n  series text,\n"
+            "  PRIMARY KEY ((table_name, incarnation, shard), series)\n"
+            f") WITH ID = {table_id}\n  AND comment = 'series of treering tables'"
+        )
+
+    def drop_table(self, name: str) -> str:
+        """Return the statement that drops a table with its readings."""
+        return f"DROP TABLE IF EXISTS {self._keyspace}.{name}"
