@@ -22,7 +22,7 @@ from treering.errors import (
     StoreClosedError,
     UnavailableError,
 )
-from treering.fanout import Permits
+from treering.fanout.permits import Permits
 from treering.store import Store
 
 MakeStore = Callable[..., tuple[FaultyEngine, treering.Table]]

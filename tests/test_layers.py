@@ -20,6 +20,7 @@ LAYERS: dict[str, int] = {
     "clock": 2,
     "readings": 2,
     "intake": 2,
+    "formats": 2,
     "write_report": 2,
     "testing": 2,
     "table": 3,

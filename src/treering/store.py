@@ -20,7 +20,7 @@ from treering.core.units import Precision, parse_duration_s, parse_rate_hz
 from treering.core.window import parse_window
 from treering.engine.protocol import Engine
 from treering.errors import StoreClosedError, TableNotFoundError, UsageError
-from treering.fanout import Permits
+from treering.fanout.permits import Permits
 from treering.table import Table, TableContext
 
 URL_VARIABLE: Final = "TREERING_URL"

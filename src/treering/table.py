@@ -19,7 +19,10 @@ from treering.core.units import YEAR_S, Interval, Precision
 from treering.core.write_plan import Duplicates, PartitionWrite, WriteInput, plan_write
 from treering.engine.protocol import Engine, ExpireReport, TableInfo
 from treering.errors import EngineError, SeriesNotFoundError, UsageError
-from treering.fanout import Permits, ReadFanOut, WriteFanOut, run_fan_out
+from treering.fanout.permits import Permits
+from treering.fanout.read import ReadFanOut
+from treering.fanout.run import run_fan_out
+from treering.fanout.write import WriteFanOut
 from treering.intake import input_of_series, inputs_of_frame
 from treering.readings import Readings, readings_from_parts
 from treering.write_report import WriteReport, refused_error, report_of
@@ -316,7 +319,8 @@ class Table:
     ) -> ReadPlan:
         """Return the plan of a read without sending anything.
 
-        :func:`~treering.render_read_plan` puts it in words. Takes what :meth:`read` takes and refuses what it refuses.
+        :func:`~treering.render_read_plan` puts it in words. Takes what :meth:`read` takes, and
+        refuses what it refuses.
         """
         names = (series,) if isinstance(series, str) else tuple(series)
         if not names:

@@ -1,0 +1,84 @@
+"""How many requests of a store may be in flight, and how long a failed one waits."""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+from treering.errors import EngineTimeoutError, OverloadedError
+
+ATTEMPTS_MAX: Final = 4
+"""How often one request is sent at most."""
+
+BACKOFF_S: Final = 0.05
+
+
+class Permits:
+    """How many requests of a store may be in flight, shared by all its threads.
+
+    Grows while all goes well and halves when requests time out or are turned away: additive
+    increase, multiplicative decrease, between 1 and ``most``. Losses of requests that were in
+    flight together halve it once.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        # Half of the bound to start with: small work never needs more, large work grows in.
+        self._allowed = max(1.0, most / 2)
+        self._in_flight = 0
+        self._in_flight_peak = 0
+        self._settled = 0
+        # Failures of requests that were under way at the last halving tell nothing new.
+        self._quiet_until = 0
+        self._room = threading.Condition()
+
+    @property
+    def limit(self) -> int:
+        """The most requests to have in flight now."""
+        return int(self._allowed)
+
+    @property
+    def in_flight(self) -> int:
+        """Requests in flight now."""
+        return self._in_flight
+
+    @property
+    def in_flight_peak(self) -> int:
+        """The most requests that ever were in flight at once."""
+        return self._in_flight_peak
+
+    def try_acquire(self) -> bool:
+        """Take a permit if there is one."""
+        with self._room:
+            if self._in_flight >= self.limit:
+                return False
+            self._in_flight += 1
+            self._in_flight_peak = max(self._in_flight_peak, self._in_flight)
+            return True
+
+    def release(self, error: BaseException | None = None) -> None:
+        """Give a permit back, with the outcome of its request."""
+        with self._room:
+            self._in_flight -= 1
+            self._settled += 1
+            if error is None:
+                self._allowed = min(float(self.most), self._allowed + 1 / self._allowed)
+            elif is_overload(error) and self._settled > self._quiet_until:
+                self._allowed = max(1.0, self._allowed / 2)
+                self._quiet_until = self._settled + self._in_flight
+            self._room.notify_all()
+
+    def wait_for_room(self, timeout_s: float) -> None:
+        """Wait until another thread gives a permit back, at most ``timeout_s``."""
+        with self._room:
+            self._room.wait_for(lambda: self._in_flight < self.limit, timeout_s)
+
+
+def is_overload(error: BaseException) -> bool:
+    """Return whether an error means that the server cannot keep up."""
+    return isinstance(error, (EngineTimeoutError, OverloadedError))
+
+
+def backoff_s(attempts: int) -> float:
+    """Return how long to wait before sending a request again that failed ``attempts`` times."""
+    return float(BACKOFF_S * 2 ** (attempts - 1))
