@@ -208,6 +208,12 @@ def test_closing_cancels_a_read_and_does_not_empty_it(make_store: MakeStore) -> 
         closing.join(30)
 
 
+def settle(permits: Permits, error: EngineError | None = None) -> None:
+    """Settle one request."""
+    permits.release()
+    permits.learn(error)
+
+
 def test_overload_halves_the_bound_once_a_burst_and_success_grows_it() -> None:
     permits = Permits(32)
     assert permits.limit == 16
@@ -215,11 +221,11 @@ def test_overload_halves_the_bound_once_a_burst_and_success_grows_it() -> None:
         assert permits.try_acquire()
     assert not permits.try_acquire()
     for _ in range(16):
-        permits.release(OverloadedError("slow down"))
+        settle(permits, OverloadedError("slow down"))
     assert permits.limit == 8
     for _ in range(2_000):
         assert permits.try_acquire()
-        permits.release()
+        settle(permits)
     assert permits.limit == 32
     assert permits.in_flight == 0
     assert permits.in_flight_peak == 16
@@ -229,5 +235,5 @@ def test_other_failures_leave_the_bound_alone() -> None:
     permits = Permits(8)
     for _ in range(10):
         assert permits.try_acquire()
-        permits.release(EngineError("wrong type"))
+        settle(permits, EngineError("wrong type"))
     assert permits.limit == 4

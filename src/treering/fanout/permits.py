@@ -56,11 +56,16 @@ class Permits:
             self._in_flight_peak = max(self._in_flight_peak, self._in_flight)
             return True
 
-    def release(self, error: BaseException | None = None) -> None:
-        """Give a permit back, with the outcome of its request."""
+    def release(self) -> None:
+        """Give a permit back: its request is settled, well or not."""
         with self._room:
             self._in_flight -= 1
             self._settled += 1
+            self._room.notify_all()
+
+    def learn(self, error: BaseException | None) -> None:
+        """Adapt the bound to the outcome of a request; None: it went well."""
+        with self._room:
             if error is None:
                 self._allowed = min(float(self.most), self._allowed + 1 / self._allowed)
             elif is_overload(error) and self._settled > self._quiet_until:

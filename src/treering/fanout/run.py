@@ -82,7 +82,7 @@ def run_fan_out(
                 in_flight.add(_send(request, submit, permits, answers))
             for answer in _wait(answers, fan_out, permits, bool(in_flight), now_s, deadline_s):
                 in_flight.discard(answer.future)
-                _settle(fan_out, answer, clock())
+                _settle(fan_out, answer, permits, clock())
             yield
     finally:
         for future in in_flight:
@@ -102,8 +102,8 @@ def _send(
         future.set_exception(error)
 
     def settle(settled: Future[Any]) -> None:
-        error = None if settled.cancelled() else settled.exception()
-        permits.release(error)
+        # This runs where the engine settles futures: the outcome is looked at by the consumer.
+        permits.release()
         answers.put(_Answer(request, settled))
 
     future.add_done_callback(settle)
@@ -146,8 +146,9 @@ def _wait(
         return
 
 
-def _settle(fan_out: FanOut[R], answer: _Answer[R], now_s: float) -> None:
+def _settle(fan_out: FanOut[R], answer: _Answer[R], permits: Permits, now_s: float) -> None:
     error = answer.future.exception()
+    permits.learn(error)
     if error is None:
         fan_out.on_result(answer.request, answer.future.result())
     elif isinstance(error, EngineError):
