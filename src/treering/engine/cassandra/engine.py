@@ -30,6 +30,7 @@ from treering.engine.cassandra.driver import (
     Session,
 )
 from treering.engine.cassandra.faults import engine_error_of
+from treering.engine.cassandra.server_facts import read_workload_defaults
 from treering.engine.cassandra.statements import DISK_USAGE, insert_cql, select_cql
 from treering.engine.cassandra.url import (
     CONSISTENCY_DEFAULT,
@@ -41,7 +42,7 @@ from treering.engine.cassandra.url import (
 from treering.engine.protocol import ExpireReport, Page, PageRead, Removal, TableInfo
 from treering.errors import EngineError, StoreClosedError, TreeringError
 
-WRITE_ROWS_MAX: Final = 200
+WRITE_ROWS_MAX: Final = 400
 _MIB: Final = 1024 * 1024
 
 
@@ -92,6 +93,7 @@ class CassandraEngine:
     ) -> None:
         self._link = link
         self._keyspace = keyspace
+        self._replication = replication
         self._address = address or f"{keyspace} on {link.where}"
         self._catalog = Catalog(link, keyspace, replication=replication)
         self._pid = os.getpid()
@@ -154,6 +156,11 @@ class CassandraEngine:
         return f"<CassandraEngine {self._address}{' closed' if self._is_closed else ''}>"
 
     # Tables
+
+    def workload_defaults(self) -> Mapping[str, Any]:
+        """Return the server's version, its storage mode and the keyspace's replicas."""
+        self._check_open()
+        return read_workload_defaults(self._link, self._keyspace, self._replication)
 
     def plan_create(self, spec: TableSpec) -> tuple[str, ...]:
         """Return the CQL that :meth:`create_table` would run."""

@@ -17,7 +17,9 @@ from treering.core.schema import Column
 TABLES: Final = "treering_tables"
 SERIES: Final = "treering_series"
 
-KEYSPACE: Final = "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?"
+KEYSPACE: Final = (
+    "SELECT keyspace_name, replication FROM system_schema.keyspaces WHERE keyspace_name = ?"
+)
 TABLE: Final = (
     "SELECT id, default_time_to_live, gc_grace_seconds, compaction "
     "FROM system_schema.tables WHERE keyspace_name = ? AND table_name = ?"
@@ -26,6 +28,7 @@ COLUMNS: Final = (
     "SELECT column_name, type, kind, position, clustering_order "
     "FROM system_schema.columns WHERE keyspace_name = ? AND table_name = ?"
 )
+SETTING: Final = "SELECT value FROM system_views.settings WHERE name = ?"
 DISK_USAGE: Final = (
     "SELECT mebibytes FROM system_views.disk_usage WHERE keyspace_name = ? AND table_name = ?"
 )
