@@ -126,7 +126,13 @@ def _of_sqlite(error: sqlite3.Error, path: Path, doing: str, waited_s: float) ->
             "index lives beside each file)",
             path=str(path),
         )
-    return EngineError(f"{doing} {path} failed: {error}", path=str(path), code=code)
+    name = getattr(error, "sqlite_errorname", "no code")
+    return EngineError(
+        f"{doing} {path} failed: {error} ({name})",
+        hint="check the disk that holds the store",
+        path=str(path),
+        code=code,
+    )
 
 
 def _of_system(error: OSError, path: Path, doing: str) -> EngineError:

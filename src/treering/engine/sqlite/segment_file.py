@@ -33,7 +33,7 @@ from treering.engine.sqlite.database import (
 )
 from treering.engine.sqlite.failures import corrupt, translated
 from treering.engine.sqlite.layout import sidecars
-from treering.errors import EngineError, SchemaMismatchError
+from treering.errors import EngineError, SchemaMismatchError, TreeringError
 
 _OPEN_ATTEMPTS: Final = 5
 _SERIES_CACHED_MAX: Final = 100_000
@@ -144,20 +144,19 @@ class SegmentFile:
             inode = inode_of(path)
             if inode is None:
                 return None
-            with translated(path, "opening", waited_s=busy_timeout_s):
-                try:
+            connection: sqlite3.Connection | None = None
+            try:
+                with translated(path, "opening", waited_s=busy_timeout_s):
                     connection = connect(path, busy_timeout_s=busy_timeout_s)
-                except sqlite3.OperationalError:
-                    if inode_of(path) is None:
-                        return None
-                    raise
-                try:
                     _check_identity(connection, path, identity)
                     make_durable(connection, path)
                     _add_functions(connection)
-                except BaseException:
-                    connection.close()
-                    raise
+            except BaseException as error:
+                _close(connection)
+                # While a file is being unlinked, SQLite stumbles over whatever is gone first.
+                if isinstance(error, TreeringError) and inode_of(path) != inode:
+                    continue
+                raise
             # SQLite opens by name: only what had one inode before and after is surely this file.
             if inode_of(path) == inode:
                 return cls(path, identity, connection, inode=inode, busy_timeout_s=busy_timeout_s)
@@ -289,8 +288,13 @@ class SegmentFile:
 
     def close(self) -> None:
         """Close the file; what was committed is safe without it."""
+        _close(self._connection)
+
+
+def _close(connection: sqlite3.Connection | None) -> None:
+    if connection is not None:
         with suppress(sqlite3.Error):
-            self._connection.close()
+            connection.close()
 
 
 def _add_functions(connection: sqlite3.Connection) -> None:
