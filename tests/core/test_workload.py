@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 
 from tests.core.design_cases import workload, workloads
-from treering.core.design import Overrides, Workload
-from treering.errors import DesignError
+from treering.core.bucket import BucketWidth
+from treering.core.design import Overrides, Precision, Strategy, Workload
+from treering.errors import DesignError, UsageError
 
 
 @given(workloads())
@@ -85,6 +87,26 @@ def test_one_replica_counts_as_such_only_where_it_was_stated() -> None:
 def test_json_that_is_no_workload_is_refused(values: dict[str, Any]) -> None:
     with pytest.raises(DesignError):
         Workload.from_json(values)
+
+
+def test_names_are_as_good_as_members() -> None:
+    chosen = Overrides(bucket="hour", strategy="UCS")  # type: ignore[arg-type]
+    assert chosen.bucket is BucketWidth.HOUR
+    assert chosen.strategy is Strategy.UCS
+    assert workload(precision="us").precision is Precision.US
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: Overrides(bucket="year"),  # type: ignore[arg-type]
+        lambda: Overrides(strategy="LCS"),  # type: ignore[arg-type]
+        lambda: workload(precision="ps"),
+    ],
+)
+def test_names_that_are_no_members_are_refused(call: Callable[[], object]) -> None:
+    with pytest.raises(UsageError, match="is not a"):
+        call()
 
 
 def test_a_negative_grace_is_refused() -> None:

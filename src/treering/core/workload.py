@@ -93,6 +93,9 @@ class Workload:
     def __post_init__(self) -> None:
         if isinstance(self.replication, Mapping):
             object.__setattr__(self, "replication", tuple(self.replication.items()))
+        if self.precision not in set(Precision):
+            raise DesignError(f"{self.precision!r} is not a precision", hint="use ms, us or ns")
+        object.__setattr__(self, "precision", Precision(self.precision))
         self._check_numbers()
         ServerVersion.from_text(self.cassandra)
         if self.storage_mode not in set(StorageMode):
@@ -242,6 +245,16 @@ class Overrides:
     unsafe_aggressive_expiration: bool = False
 
     def __post_init__(self) -> None:
+        # Names are as good as members: a plain "hour" becomes the width.
+        if self.bucket is not None and self.bucket != "none":
+            object.__setattr__(self, "bucket", BucketWidth.from_text(self.bucket))
+        if self.strategy is not None:
+            if self.strategy not in set(Strategy):
+                raise DesignError(
+                    f"{self.strategy!r} is not a compaction strategy",
+                    hint=f"use one of {', '.join(Strategy)}",
+                )
+            object.__setattr__(self, "strategy", Strategy(self.strategy))
         if self.gc_grace_s is not None and self.gc_grace_s < 0:
             raise DesignError(f"gc grace is {self.gc_grace_s} s; it cannot be negative")
         resolution = self.timestamp_resolution
