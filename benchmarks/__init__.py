@@ -1,0 +1,1 @@
+"""Benchmarks: one question a module, ratios against a peer within one run."""

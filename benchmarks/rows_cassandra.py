@@ -1,0 +1,169 @@
+"""How many rows a second does the store write and read on Cassandra, beside the plain driver?
+
+    python -m benchmarks rows_cassandra
+
+Peers, on the same node and the same readings: ``execute_concurrent_with_args`` with one INSERT a
+reading; hand-made single-partition batches of 100 with 16 in flight; one SELECT a bucket with the
+driver's default rows, all buckets side by side. Client and node share the machine's cores.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from cassandra.cluster import Cluster, Session
+from cassandra.concurrent import execute_concurrent, execute_concurrent_with_args
+from cassandra.query import BatchStatement, BatchType
+
+import treering
+from benchmarks.measure import Result, best_s
+from treering.testing import LocalCassandra
+
+Times = np.ndarray[Any, np.dtype[np.int64]]
+DAY_MS = 86_400_000
+BATCH = 100
+
+
+def readings_of(days: int, rows_a_day: int) -> tuple[Times, np.ndarray[Any, Any]]:
+    """Return regular times of the last whole days, and two-decimal values, from a seed."""
+    today = int(dt.datetime.now(dt.UTC).timestamp()) * 1_000 // DAY_MS * DAY_MS
+    step = DAY_MS // rows_a_day
+    times = today - days * DAY_MS + np.arange(days * rows_a_day, dtype=np.int64) * step
+    values = np.random.default_rng(1).normal(20, 3, len(times)).round(2)
+    return times, values
+
+
+def run(*, days: int = 30, rows_a_day: int = 20_000, peer_rows: int = 20_000) -> list[Result]:
+    """Start a node, write and read with treering and with the driver, and compare."""
+    with LocalCassandra() as node:
+        url = node.url("bench")
+        cluster = Cluster(node.contact_points, port=node.port, protocol_version=5)
+        try:
+            with treering.open(url, replication={"datacenter1": 1}) as store:
+                return compare(store, cluster, days, rows_a_day, peer_rows)
+        finally:
+            cluster.shutdown()
+
+
+def compare(
+    store: treering.Store, cluster: Cluster, days: int, rows_a_day: int, peer_rows: int
+) -> list[Result]:
+    """Run every comparison on one store."""
+    times, values = readings_of(days, rows_a_day)
+    table = store.create("ours", rate="1/s", retention="90d", bucket="day")
+    session = cluster.connect("bench")
+    session.execute(
+        "CREATE TABLE peer (series text, bucket text, ts timestamp, value double, "
+        "PRIMARY KEY ((series, bucket), ts)) WITH CLUSTERING ORDER BY (ts DESC)"
+    )
+    few = slice(0, peer_rows)
+    rows = rows_of(times[few], values[few])
+    ours_s = best_s(lambda: table.write("s", times, unit="ms", value=values), accepted(len(times)))
+    ours = len(times) / ours_s
+    single = len(rows) / best_s(lambda: write_single(session, rows), all_written, rounds=1)
+    batched = len(rows) / best_s(lambda: write_batches(session, rows), all_written)
+    results = [
+        Result(
+            name="write rows",
+            ours=ours,
+            peer=single,
+            unit="rows/s",
+            peer_name="execute_concurrent, 1 INSERT a reading",
+            budget=30,
+        ),
+        Result(
+            name="write rows",
+            ours=ours,
+            peer=batched,
+            unit="rows/s",
+            peer_name=f"hand-made batches of {BATCH}",
+            budget=2.5,
+        ),
+    ]
+    return [*results, compare_reads(table, session, times, values)]
+
+
+def compare_reads(
+    table: treering.Table, session: Session, times: Times, values: np.ndarray[Any, Any]
+) -> Result:
+    """Read everything back with the store, and with the driver's default rows."""
+    start, end = int(times[0]), int(times[-1]) + 1
+    plan = table.explain("s", start, end, unit="ms")
+    select = session.prepare(
+        "SELECT ts, value FROM ours WHERE series = ? AND bucket = ? AND ts >= ? AND ts < ?"
+    )
+    asked = [(select, ("s", read.bucket.text, read.start, read.end)) for read in plan.reads]
+
+    def check_ours(found: treering.Readings) -> None:
+        assert (found.ts == times).all()
+        assert (found["value"] == values).all()
+
+    def read_peer() -> int:
+        results = execute_concurrent(session, asked, concurrency=16, raise_on_first_error=True)
+        return sum(len(list(result)) for _, result in results)
+
+    def check_peer(count: int) -> None:
+        assert count == len(times)
+
+    ours_s = best_s(lambda: table.read("s", start, end, unit="ms"), check_ours)
+    peer_s = best_s(read_peer, check_peer)
+    return Result(
+        name=f"read {len(plan.reads)} day partitions",
+        ours=len(times) / ours_s,
+        peer=len(times) / peer_s,
+        unit="rows/s",
+        peer_name="the driver's default rows",
+        budget=2,
+    )
+
+
+Row = tuple[str, str, int, float]
+
+
+def rows_of(times: Times, values: np.ndarray[Any, Any]) -> list[Row]:
+    """Return readings as the parameters that the plain driver takes."""
+    return [
+        ("s", treering.bucket_of(ts, "day").text, ts, value)
+        for ts, value in zip(times.tolist(), values.tolist(), strict=True)
+    ]
+
+
+INSERT = "INSERT INTO peer (series, bucket, ts, value) VALUES (?, ?, ?, ?)"
+
+
+def write_single(session: Session, rows: list[Row]) -> bool:
+    """Write one INSERT a reading with the driver's own helper."""
+    results = execute_concurrent_with_args(session, session.prepare(INSERT), rows, concurrency=200)
+    return all(result.success for result in results)
+
+
+def write_batches(session: Session, rows: list[Row]) -> bool:
+    """Write single-partition UNLOGGED batches, 16 in flight."""
+    insert = session.prepare(INSERT)
+    batches = []
+    for start in range(0, len(rows), BATCH):
+        by_bucket: dict[str, BatchStatement] = {}
+        for row in rows[start : start + BATCH]:
+            batch = by_bucket.setdefault(row[1], BatchStatement(BatchType.UNLOGGED))
+            batch.add(insert, row)
+        batches += [(batch, ()) for batch in by_bucket.values()]
+    results = execute_concurrent(session, batches, concurrency=16)
+    return all(result.success for result in results)
+
+
+def accepted(count: int) -> Callable[[treering.WriteReport], None]:
+    """Return a check that so many readings were accepted."""
+
+    def check(report: treering.WriteReport) -> None:
+        assert report.accepted == count
+        assert not report.refused_count
+
+    return check
+
+
+def all_written(success: bool) -> None:
+    """Check that the peer wrote everything."""
+    assert success

@@ -1,0 +1,29 @@
+"""The benchmarks run, on little work and untimed, so that they cannot rot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import rows_cassandra, rows_embedded
+from benchmarks.measure import Result, render_results, write_results
+
+
+def test_embedded_benchmark_runs() -> None:
+    results = rows_embedded.run(series=2, rows=200)
+    assert {result.name for result in results} == {"embedded: write rows", "embedded: read rows"}
+    assert all(result.ours > 0 and result.peer > 0 for result in results)
+
+
+@pytest.mark.usefixtures("cassandra_programs")
+def test_cassandra_benchmark_runs() -> None:
+    results = rows_cassandra.run(days=2, rows_a_day=500, peer_rows=300)
+    assert [result.unit for result in results] == ["rows/s"] * 3
+
+
+def test_results_are_rows_of_json(tmp_path: Path) -> None:
+    result = Result(name="n", ours=10, peer=4, peer_name="p", unit="rows/s", budget=2)
+    write_results([result], tmp_path / "results.json")
+    assert '"ratio": 2.5' in (tmp_path / "results.json").read_text()
+    assert render_results([result]).row_count == 1
