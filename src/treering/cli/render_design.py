@@ -82,7 +82,7 @@ def _row(design: Design) -> Iterator[str]:
     parts = row_parts(
         load.columns,
         has_ttl=design.ttl_s is not None,
-        span_s=None if design.window is None else design.window.length_s,
+        span_s=design.choices.file_span_s,
         text_bytes=load.text_bytes,
     )
     total = sum(part.size_bytes for part in parts)

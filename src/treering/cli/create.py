@@ -1,0 +1,150 @@
+"""``treering create``: make a table, or show what that would do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from treering.cli.options import DebugOption, JsonOption, NowOption, StoreOption
+
+if TYPE_CHECKING:
+    from treering.store import CreatePlan
+
+
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the table.")],
+    rate: Annotated[
+        str,
+        typer.Option("--rate", metavar="RATE", help="Readings a second of one series: 1/s, 4/h."),
+    ],
+    retention: Annotated[
+        str,
+        typer.Option(
+            "--retention", metavar="TIME", help="How long readings stay readable: 90d, or forever."
+        ),
+    ],
+    columns: Annotated[
+        str, typer.Option("--columns", metavar="COLUMNS", help="name:type, more after commas.")
+    ] = "value:double",
+    precision: Annotated[
+        str, typer.Option("--precision", metavar="UNIT", help="Of event time: ms, us or ns.")
+    ] = "ms",
+    bucket: Annotated[
+        str | None, typer.Option("--bucket", metavar="WIDTH", help="Instead of the design's.")
+    ] = None,
+    window: Annotated[
+        str | None, typer.Option("--window", metavar="TIME", help="Instead of the design's.")
+    ] = None,
+    gc_grace: Annotated[
+        str | None, typer.Option("--gc-grace", metavar="TIME", help="Instead of the design's.")
+    ] = None,
+    finer: Annotated[
+        str,
+        typer.Option("--finer", metavar="floor|refuse", help="Times finer than the precision."),
+    ] = "floor",
+    future_limit: Annotated[
+        str,
+        typer.Option(
+            "--future-limit", metavar="TIME", help="How far ahead of now readings may be."
+        ),
+    ] = "10m",
+    replication: Annotated[
+        str | None,
+        typer.Option(
+            "--replication",
+            metavar="DC:N,…",
+            help="Cassandra: make the keyspace if it is missing, such as dc1:3.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would run and the verdicts; do nothing.")
+    ] = False,
+    store: StoreOption = None,
+    now: NowOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Create a table from what its readings are like.
+
+    The bucket, TTL, window and grace follow from the rate and the retention (see
+    [bold]treering design[/bold]). The same call again finds the table there and is fine.
+
+    Examples:
+
+        treering create readings --rate 1/s --retention 90d --store ./plant
+
+        treering create air --rate 1/min --retention 2y --columns temp:double,status:int
+
+        treering create readings --rate 10/s --retention 30d --dry-run
+    """
+    from treering.cli.options import opened
+    from treering.cli.output import print_json, print_rich
+
+    options = {} if replication is None else {"replication": _replication(replication)}
+    choices: dict[str, Any] = {
+        "rate": rate,
+        "retention": retention,
+        "columns": columns,
+        "precision": precision,
+        "bucket": bucket,
+        "window": window,
+        "gc_grace": gc_grace,
+        "finer": finer,
+        "future_limit": future_limit,
+    }
+    with opened(store, now=now, create=not dry_run, **options) as place:
+        plan = place.plan_create(name, **choices)
+        if not dry_run:
+            place.create_from(plan)
+    if as_json:
+        print_json(_document(plan, is_created=not dry_run))
+    else:
+        print_rich(_render(plan, is_created=not dry_run))
+
+
+def _replication(text: str) -> dict[str, int]:
+    from treering.errors import UsageError
+
+    pairs: dict[str, int] = {}
+    for part in text.split(","):
+        centre, _, replicas = part.strip().rpartition(":")
+        if not centre or not replicas.isdecimal() or int(replicas) < 1 or centre in pairs:
+            raise UsageError(f"{text!r} is not a replication", hint="use for instance dc1:3,dc2:3")
+        pairs[centre] = int(replicas)
+    return pairs
+
+
+def _document(plan: CreatePlan, *, is_created: bool) -> dict[str, Any]:
+    return {
+        "table": plan.spec.name,
+        "created": is_created,
+        "design": plan.design.to_json(),
+        "steps": list(plan.steps),
+    }
+
+
+def _render(plan: CreatePlan, *, is_created: bool) -> Any:
+    from rich.console import Group
+    from rich.text import Text
+
+    from treering.core.units import render_bytes, render_duration
+
+    design = plan.design
+    kept = "for ever" if design.ttl_s is None else f"for {render_duration(design.ttl_s)}"
+    window = "no window" if design.window is None else f"windows of {design.window.text}"
+    head = "is there" if is_created else "would be made"
+    lines = [
+        f"table {plan.spec.name} {head}: {design.bucket.value} buckets of "
+        f"{render_bytes(design.bucket_bytes)}, kept {kept}, {window}"
+    ]
+    if not is_created:
+        lines += ["", "steps", *(f"{step};" for step in plan.steps), "", "verdicts"]
+        lines += [f"  {v.severity:<8} {v.id}: {v.why}" for v in design.verdicts]
+    else:
+        lines += [
+            f"  {v.severity}: {v.why}"
+            for v in design.verdicts
+            if v.severity in ("warning", "error")
+        ]
+    return Group(*(Text(line) for line in lines))

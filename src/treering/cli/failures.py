@@ -1,0 +1,108 @@
+"""What a failed command prints and exits with.
+
+Rules of this file: one line says what happened, one what to do, both on standard error; a
+traceback only where ``--debug`` asks for it; a reader that goes away is no error to report.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from treering.errors import TreeringError
+
+FAILED: Final = 1
+USAGE: Final = 2
+INCOMPLETE: Final = 3
+INTERRUPTED: Final = 128 + signal.SIGINT
+# Typer carries its own Click or uses the one installed; this class is the right one either way.
+_UsageFault: Final[type[Exception]] = typer.BadParameter.__mro__[1]
+
+# What a shell reports for a program that SIGPIPE ended.
+PIPE_CLOSED: Final = 128 + signal.SIGPIPE
+
+
+class Commands(TyperGroup):
+    """The group of all commands: turns errors into messages and exit codes."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; errors become one line each and an exit code."""
+        args = [*getattr(ctx, "_protected_args", []), *ctx.args]
+        flags = set(args[: args.index("--")] if "--" in args else args)
+        as_json = "--json" in flags
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except (typer.Exit, typer.Abort):
+            raise
+        except KeyboardInterrupt:
+            _report("interrupted", "run it again: nothing is half-written", as_json, "interrupted")
+            raise typer.Exit(INTERRUPTED) from None
+        except Exception as error:  # noqa: BLE001  # the last place where one can be shown
+            if "--debug" in flags:
+                traceback.print_exc()
+            _fail(error, as_json=as_json)
+        return result
+
+
+def _fail(error: Exception, *, as_json: bool) -> NoReturn:
+    from treering.errors import TreeringError
+
+    if isinstance(error, _UsageFault):
+        if not as_json:
+            raise error
+        _report(str(error), "see --help", as_json, "usage")
+        raise typer.Exit(USAGE) from error
+    match error:
+        case BrokenPipeError():
+            _leave_quietly()
+        case TreeringError():
+            _report(error.message, error.hint, as_json, type(error).__name__)
+            raise typer.Exit(exit_code_of(error)) from error
+        case OSError():
+            _report(_os_message(error), "", as_json, type(error).__name__)
+            raise typer.Exit(FAILED) from error
+    _report(
+        f"{type(error).__name__}: {error}",
+        "this is a fault of treering; --debug shows where",
+        as_json,
+        type(error).__name__,
+    )
+    raise typer.Exit(FAILED) from error
+
+
+def exit_code_of(error: TreeringError) -> int:
+    """Return 2 for what the caller can fix, else 1."""
+    from treering.errors import UsageError
+
+    return USAGE if isinstance(error, UsageError) else FAILED
+
+
+def _os_message(error: OSError) -> str:
+    where = f"{error.filename}: " if error.filename is not None else ""
+    return f"{where}{error.strerror or error}"
+
+
+def _leave_quietly() -> NoReturn:
+    # Python flushes standard output once more at exit, and would complain then.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise typer.Exit(PIPE_CLOSED)
+
+
+def _report(message: str, hint: str, as_json: bool, kind: str) -> None:
+    if as_json:
+        text = json.dumps({"error": message, "hint": hint, "kind": kind}, ensure_ascii=False)
+    else:
+        # One line each, whatever a driver or a file put into the message.
+        text = f"error: {' '.join(message.split())}"
+        if hint:
+            text += f"\nhint: {hint}"
+    print(text, file=sys.stderr)

@@ -1,0 +1,124 @@
+"""``treering info``: a store, or one of its tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from treering.cli.options import DebugOption, JsonOption, StoreOption
+
+if TYPE_CHECKING:
+    from treering.engine.protocol import TableInfo
+    from treering.table import Table
+
+
+def info(
+    table: Annotated[
+        str | None, typer.Argument(metavar="[TABLE]", help="The table; all if left out.")
+    ] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Show what a store holds, or a table in detail: its design, size, parts and problems.
+
+    Examples:
+
+        treering info --store ./plant
+
+        treering info readings --store ./plant --json
+    """
+    from treering.cli.options import opened
+    from treering.cli.output import print_json, print_rich
+
+    with opened(store) as place:
+        names = place.tables() if table is None else (table,)
+        tables = [place.table(name) for name in names]
+        found = [(one, one.info()) for one in tables]
+        engine = place.engine_name
+    if as_json:
+        documents = [_document(one, facts) for one, facts in found]
+        print_json({"engine": engine, "tables": documents} if table is None else documents[0])
+    elif table is None:
+        print_rich(*_overview(engine, found))
+    else:
+        print_rich(*_detail(*found[0]))
+
+
+def _document(table: Table, facts: TableInfo) -> dict[str, Any]:
+    return {
+        "table": table.name,
+        "series_count": facts.series_count,
+        "disk_bytes": facts.disk_bytes,
+        "precision": str(table.precision),
+        "columns": {column.name: str(column.type) for column in table.columns},
+        "finer": table.spec.finer,
+        "future_limit_s": table.spec.future_limit_s,
+        "design": table.spec.design.to_json(),
+        "parts": [dict(part) for part in facts.parts],
+        "problems": list(facts.problems),
+    }
+
+
+def _size(disk_bytes: int | None) -> str:
+    from treering.core.units import render_bytes
+
+    return "unknown" if disk_bytes is None else render_bytes(disk_bytes)
+
+
+def _kept(table: Table) -> str:
+    from treering.core.units import render_duration
+
+    retention_s = table.spec.retention_s
+    return "for ever" if retention_s is None else render_duration(retention_s)
+
+
+def _overview(engine: str, found: list[tuple[Table, TableInfo]]) -> list[Any]:
+    from treering.cli.output import render_table
+
+    if not found:
+        return [f"a store of the {engine} engine without tables; make one with treering create"]
+    rows = [
+        [
+            table.name,
+            f"{facts.series_count:,}",
+            table.bucket.value,
+            _kept(table),
+            _size(facts.disk_bytes),
+            str(len(facts.problems) or ""),
+        ]
+        for table, facts in found
+    ]
+    names = ("table", "series", "bucket", "kept", "on disk", "problems")
+    return [f"a store of the {engine} engine", render_table(names, rows, right=1)]
+
+
+def _detail(table: Table, facts: TableInfo) -> list[Any]:
+    from rich.text import Text
+
+    from treering.cli.output import render_table
+
+    columns = ", ".join(f"{column.name} {column.type}" for column in table.columns)
+    design = table.spec.design
+    lines = [
+        f"table {table.name}: {columns}",
+        f"  kept        {_kept(table)}, gc grace {design.gc_grace_s:,} s",
+        f"  event time  in {table.precision}, {table.bucket.value} buckets, "
+        f"finer is {'floored' if table.spec.finer == 'floor' else 'refused'}",
+        f"  series      {facts.series_count:,}",
+        f"  on disk     {_size(facts.disk_bytes)}",
+        *(f"  problem     {problem}" for problem in facts.problems),
+    ]
+    parts: list[Any] = [Text(line) for line in lines]
+    if facts.parts:
+        names = list(dict.fromkeys(name for part in facts.parts for name in part))
+        rows = [[_cell(part.get(name)) for name in names] for part in facts.parts]
+        parts.append(render_table(names, rows, right=1))
+    return parts
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -1,0 +1,54 @@
+"""``treering latest``: the newest readings of series."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from treering.cli.options import (
+    ColumnsOption,
+    DebugOption,
+    JsonOption,
+    NowOption,
+    SeriesArgument,
+    StoreOption,
+    TableArgument,
+)
+
+
+def latest(
+    table: TableArgument,
+    series: SeriesArgument,
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=1, metavar="N", help="How many of each series.")
+    ] = 1,
+    look_back: Annotated[
+        str | None,
+        typer.Option("--look-back", metavar="TIME", help="How far to look; the retention."),
+    ] = None,
+    column: ColumnsOption = None,
+    form: Annotated[
+        str,
+        typer.Option("--format", metavar="table|csv|jsonl|parquet", help="How readings come out."),
+    ] = "table",
+    store: StoreOption = None,
+    now: NowOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Show the newest readings of each series, newest first.
+
+    Examples:
+
+        treering latest readings pump-7 --store ./plant
+
+        treering latest readings pump-7 pump-8 --count 10 --format csv
+    """
+    from treering.cli.options import opened
+    from treering.cli.read import check_format, show_readings
+
+    check_format(form)
+    with opened(store, now=now) as place:
+        readings = place.table(table).latest(series, count, columns=column, look_back=look_back)
+    show_readings(readings, table, form=form, as_json=as_json)

@@ -1,0 +1,76 @@
+"""The command line as a whole: its commands, and what becomes of errors."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+import typer
+
+from treering.cli.create import create
+from treering.cli.demo import demo
+from treering.cli.design import design
+from treering.cli.drop import drop
+from treering.cli.expire import expire
+from treering.cli.explain import explain
+from treering.cli.failures import Commands
+from treering.cli.import_ import import_
+from treering.cli.info import info
+from treering.cli.latest import latest
+from treering.cli.read import read
+from treering.cli.series import series
+
+_EPILOG: Final = (
+    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 incomplete, 130 interrupted. "
+    "The store is a folder or cassandra://host/keyspace: --store, or TREERING_URL."
+)
+
+app = typer.Typer(
+    cls=Commands,
+    name="treering",
+    help="Time series on Apache Cassandra, or in a folder, that age well.",
+    epilog=_EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        from importlib.metadata import version
+
+        print(f"treering {version('treering')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    pass
+
+
+_COMMANDS: Final[tuple[tuple[str, Any], ...]] = (
+    ("design", design),
+    ("create", create),
+    ("import", import_),
+    ("read", read),
+    ("latest", latest),
+    ("explain", explain),
+    ("series", series),
+    ("info", info),
+    ("expire", expire),
+    ("drop", drop),
+    ("demo", demo),
+)
+for _name, _command in _COMMANDS:
+    app.command(_name)(_command)
+
+
+def run() -> None:
+    """Run the command of ``sys.argv``; the entry of the console script."""
+    sys.exit(app())

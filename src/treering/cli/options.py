@@ -1,0 +1,128 @@
+"""Options that several commands share, and the store they name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from treering.clock import Clock
+    from treering.store import Store
+
+_SHARED = "Everywhere"
+
+TableArgument = Annotated[str, typer.Argument(metavar="TABLE", help="The table.")]
+SeriesArgument = Annotated[
+    list[str], typer.Argument(metavar="SERIES…", help="One series id, or several.")
+]
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        envvar="TREERING_URL",
+        metavar="PLACE",
+        help="A folder, or cassandra://host[:port][,host…]/keyspace?local_dc=…",
+        rich_help_panel=_SHARED,
+    ),
+]
+JsonOption = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON document.", rich_help_panel=_SHARED),
+]
+DebugOption = Annotated[
+    bool,
+    typer.Option("--debug", help="Show a traceback with an error.", rich_help_panel=_SHARED),
+]
+NowOption = Annotated[
+    str | None,
+    typer.Option(
+        "--now",
+        metavar="TIME",
+        help="Take this as the present, such as 2026-01-01T00:00Z.",
+        rich_help_panel=_SHARED,
+    ),
+]
+StartOption = Annotated[
+    str,
+    typer.Option("--start", metavar="TIME", help="First event time wanted: ISO text or -7d."),
+]
+EndOption = Annotated[
+    str | None,
+    typer.Option("--end", metavar="TIME", help="First event time not wanted; all if left out."),
+]
+OrderOption = Annotated[
+    str, typer.Option("--order", metavar="asc|desc", help="By event time within a series.")
+]
+LimitOption = Annotated[
+    int | None, typer.Option("--limit", metavar="N", help="At most so many readings a series.")
+]
+ColumnsOption = Annotated[
+    list[str] | None,
+    typer.Option("--column", metavar="NAME", help="A column wanted; again for more. All if none."),
+]
+UnitOption = Annotated[
+    str | None,
+    typer.Option("--time-unit", metavar="UNIT", help="The unit of --start and --end as integers."),
+]
+
+
+@contextmanager
+def opened(
+    place: str | None, *, now: str | None = None, create: bool = False, **options: Any
+) -> Iterator[Store]:
+    """Open the store of a command and close it again.
+
+    Args:
+        place: A folder or URL; None is refused with a hint.
+        now: What counts as the present; the clock by default.
+        create: Whether a folder that does not exist is made.
+        **options: For the engine.
+    """
+    from treering.store import open_store
+
+    with open_store(place, clock=clock_of(now), create=create, **options) as store:
+        yield store
+
+
+def clock_of(now: str | None) -> Clock:
+    """Return a clock that stands at ``now``, or the machine's."""
+    from treering.clock import ManualClock, system_clock
+
+    return system_clock if now is None else ManualClock(now)
+
+
+def parse_moment_text(text: str, unit: str | None) -> str | int:
+    """Return a time of an option: an integer where a unit says that it is one."""
+    from treering.errors import UsageError
+
+    if unit is None:
+        return text
+    try:
+        return int(text)
+    except ValueError as error:
+        raise UsageError(
+            f"{text!r} is not an integer of {unit}", hint="leave --time-unit out for text"
+        ) from error
+
+
+def parse_pairs(pairs: list[str] | None, example: str) -> dict[str, str] | None:
+    """Return ``a=b`` texts as a mapping; None where there are none.
+
+    Raises:
+        UsageError: Not of that form, or a name twice.
+    """
+    from treering.errors import UsageError
+
+    if not pairs:
+        return None
+    mapping: dict[str, str] = {}
+    for pair in pairs:
+        # The file's column may hold an equals sign; the table's cannot.
+        name, equals, to = pair.rpartition("=")
+        if not equals or not name or not to or name in mapping:
+            raise UsageError(f"{pair!r} is not a pair of names", hint=f"for instance {example}")
+        mapping[name] = to
+    return mapping

@@ -1,0 +1,182 @@
+"""``treering read``: readings of an interval, as a table, text for programs, or a picture."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from treering.cli.options import (
+    ColumnsOption,
+    DebugOption,
+    EndOption,
+    JsonOption,
+    LimitOption,
+    NowOption,
+    OrderOption,
+    SeriesArgument,
+    StartOption,
+    StoreOption,
+    TableArgument,
+    UnitOption,
+)
+
+if TYPE_CHECKING:
+    from treering.readings import Readings
+
+
+def read(
+    table: TableArgument,
+    series: SeriesArgument,
+    start: StartOption,
+    end: EndOption = None,
+    order: OrderOption = "asc",
+    limit: LimitOption = None,
+    column: ColumnsOption = None,
+    time_unit: UnitOption = None,
+    form: Annotated[
+        str,
+        typer.Option("--format", metavar="table|csv|jsonl|parquet", help="How readings come out."),
+    ] = "table",
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write there, not to the terminal.")
+    ] = None,
+    plot: Annotated[
+        bool, typer.Option("--plot", help="Draw in the terminal instead of printing readings.")
+    ] = False,
+    png: Annotated[
+        Path | None, typer.Option("--png", metavar="FILE", help="Draw as a PNG file.")
+    ] = None,
+    partial: Annotated[
+        bool,
+        typer.Option("--partial", help="Take what can be read, say what is missing, exit 3."),
+    ] = False,
+    store: StoreOption = None,
+    now: NowOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Read the readings of an interval, [start, end).
+
+    Examples:
+
+        treering read readings pump-7 --start -7d --store ./plant
+
+        treering read readings pump-7 pump-8 --start 2025-11-01 --end 2025-12-01 --format csv
+
+        treering read readings pump-7 --start -1d --plot --png day.png
+    """
+    from treering.cli.options import opened, parse_moment_text
+
+    check_format(form)
+    with opened(store, now=now) as place:
+        readings = place.table(table).read(
+            series,
+            parse_moment_text(start, time_unit),
+            None if end is None else parse_moment_text(end, time_unit),
+            order=order,  # type: ignore[arg-type]  # checked by the plan
+            limit=limit,
+            columns=column,
+            unit=time_unit,
+            partial=partial,
+        )
+    show_readings(readings, table, form=form, out=out, plot=plot, png=png, as_json=as_json)
+
+
+def check_format(form: str) -> None:
+    """Refuse an unknown form before anything is read."""
+    from treering.errors import UsageError
+
+    forms = ("table", "csv", "jsonl", "parquet")
+    if form not in forms:
+        raise UsageError(f"{form!r} is not a format of readings", hint=f"use {', '.join(forms)}")
+
+
+def show_readings(
+    readings: Readings,
+    table: str,
+    *,
+    form: str,
+    out: Path | None = None,
+    plot: bool = False,
+    png: Path | None = None,
+    as_json: bool = False,
+) -> None:
+    """Print, draw or write readings; exits with 3 where partitions are missing."""
+    from treering.cli.output import print_json, print_note
+
+    if png is not None:
+        from treering.plot import write_png
+
+        write_png(readings, png, title=table)
+        print_note(f"drew {len(readings):,} readings in {png}")
+    if plot:
+        from treering.plot import render_plot
+
+        print(render_plot(readings, title=table))
+    elif as_json:
+        print_json(_document(readings, table))
+    elif png is None or out is not None or form != "table":
+        write_readings(readings, form, out)
+    if readings.is_partial:
+        from treering.cli.failures import INCOMPLETE
+
+        names = ", ".join(read.name for read in readings.missing)
+        print_note(f"incomplete: {len(readings.missing)} partitions could not be read: {names}")
+        raise typer.Exit(INCOMPLETE)
+
+
+def _document(readings: Readings, table: str) -> dict[str, Any]:
+    from treering.formats.export import json_rows
+
+    return {
+        "table": table,
+        "series": dict(zip(readings.series, readings.series_rows, strict=True)),
+        "count": len(readings),
+        "readings": list(json_rows(readings)),
+        "missing": [read.name for read in readings.missing],
+    }
+
+
+def write_readings(readings: Readings, form: str, out: Path | None) -> None:
+    """Write readings in a form to a file, or to standard output."""
+    if form == "parquet":
+        _write_parquet(readings, out)
+    elif out is None:
+        _write_text(readings, form, sys.stdout)
+    else:
+        with out.open("w", encoding="utf-8", newline="") as stream:
+            _write_text(readings, form, stream)
+
+
+def _write_parquet(readings: Readings, out: Path | None) -> None:
+    from treering.errors import UsageError
+    from treering.formats.export import write_parquet
+
+    if out is not None:
+        with out.open("wb") as stream:
+            write_parquet(readings, stream)
+    elif sys.stdout.isatty():
+        raise UsageError("Parquet is no text for a terminal", hint="say --out FILE")
+    else:
+        write_parquet(readings, sys.stdout.buffer)
+
+
+def _write_text(readings: Readings, form: str, stream: Any) -> None:
+    from treering.formats.export import render_csv, render_jsonl
+
+    match form:
+        case "csv":
+            stream.writelines(render_csv(readings))
+        case "jsonl":
+            stream.writelines(render_jsonl(readings))
+        case _:
+            from rich.console import Console
+
+            from treering.cli.output import PIPE_WIDTH, console_width
+            from treering.cli.render_readings import render_readings
+
+            width = console_width() if stream is sys.stdout else PIPE_WIDTH
+            Console(file=stream, highlight=False, width=width).print(render_readings(readings))

@@ -1,0 +1,1 @@
+"""Files of readings: CSV, JSON lines and Parquet, in and out, in bounded memory."""
