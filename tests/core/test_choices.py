@@ -271,7 +271,13 @@ def test_row_bytes_are_exact_unless_stated() -> None:
     assert planned(row_bytes=200).row_bytes == 200
     load = workload(row_bytes=200)
     choices = choose(load, now_s=NOW_S, overrides=Overrides())
-    assert exact_row_bytes(load, choices.window) == 31
+    assert exact_row_bytes(load, choices.file_span_s) == 31
+
+
+def test_rows_are_larger_where_no_window_bounds_what_one_file_spans() -> None:
+    # 90 days are 7 B of microseconds and 4 B of seconds, a window of three days 6 B and 3 B.
+    assert planned(deletes=True).row_bytes == 33
+    assert planned(deletes=True, overrides=Overrides(strategy=Strategy.TWCS)).row_bytes == 31
 
 
 def test_disk_holds_retention_grace_window_check_and_headroom() -> None:

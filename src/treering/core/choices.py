@@ -83,6 +83,11 @@ class Choices:
         return candidate_of(self.workload, self.bucket, self.row_bytes)
 
     @property
+    def file_span_s(self) -> int | None:
+        """The longest time between two writes that end up in one file; None for any time."""
+        return file_span_s_of(self.strategy, self.window, self.ttl_s)
+
+    @property
     def disk_terms_s(self) -> tuple[tuple[str, int], ...]:
         """What the disk holds, as lengths of time that add up."""
         if self.ttl_s is None:
@@ -182,7 +187,9 @@ def choose(
     check_has_twcs(load.version)
     ttl_s = _choose_ttl_s(load, now_s, overrides)
     window = _choose_window(load, ttl_s, overrides)
-    row_bytes = load.row_bytes if load.row_bytes is not None else exact_row_bytes(load, window)
+    strategy = _choose_strategy(load, ttl_s, overrides)
+    span_s = file_span_s_of(strategy, window, ttl_s)
+    row_bytes = load.row_bytes if load.row_bytes is not None else exact_row_bytes(load, span_s)
     return Choices(
         workload=load,
         now_s=now_s,
@@ -191,19 +198,27 @@ def choose(
         ttl_s=ttl_s,
         window=window,
         gc_grace_s=_choose_grace_s(load, ttl_s, overrides),
-        strategy=_choose_strategy(load, ttl_s, overrides),
+        strategy=strategy,
         unsafe_aggressive_expiration=overrides.unsafe_aggressive_expiration,
         overridden=overridden_of(overrides),
         has_blocks=has_blocks,
     )
 
 
-def exact_row_bytes(load: Workload, window: Window | None) -> int:
+def file_span_s_of(strategy: Strategy, window: Window | None, ttl_s: int | None) -> int | None:
+    """Return the longest time between two writes that end up in one file; None for any time."""
+    if strategy is Strategy.TWCS and window is not None:
+        return window.length_s
+    # Without windows compaction puts the oldest rows that still live beside the newest.
+    return ttl_s
+
+
+def exact_row_bytes(load: Workload, span_s: int | None) -> int:
     """Return the row size by the on-disk rules, whatever the workload states."""
     return row_bytes_of(
         load.columns,
         has_ttl=load.retention_s is not None,
-        span_s=None if window is None else window.length_s,
+        span_s=span_s,
         text_bytes=load.text_bytes,
     )
 

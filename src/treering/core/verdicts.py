@@ -68,14 +68,14 @@ def check_partition(choices: Choices) -> tuple[Verdict, ...]:
 
 def _check_row_bytes(choices: Choices) -> Verdict:
     load = choices.workload
-    exact = exact_row_bytes(load, choices.window)
+    exact = exact_row_bytes(load, choices.file_span_s)
     if load.row_bytes is not None:
         other = widest_within_target(load, exact)
         why = f"{load.row_bytes:g} B as stated; the columns come to {exact} B on disk"
         if other is not widest_within_target(load, load.row_bytes):
             why += f", which would give the bucket {other or 'none'}"
         return Verdict(id="row-bytes", severity="ok", why=why)
-    why = f"{exact} B by the on-disk rules, at the end of a window, where rows are largest"
+    why = f"{exact} B by the on-disk rules, for the last row of a file, the largest"
     by_thumb = [
         f"{thumb} B would give {other or 'none within the target'}"
         for thumb in (100, 200)
@@ -202,7 +202,7 @@ def _aggregated_row_bytes(choices: Choices) -> int:
     return row_bytes_of(
         columns,
         has_ttl=choices.ttl_s is not None,
-        span_s=None if choices.window is None else choices.window.length_s,
+        span_s=choices.file_span_s,
         text_bytes=load.text_bytes,
     )
 
@@ -243,7 +243,7 @@ def _check_fan_out(choices: Choices) -> Verdict:
         why += f", over the {FAN_OUT_MAX:,} that one read may touch: it would be refused"
     elif count > 1_000:
         severity = "warning"
-        why += ": minutes rather than seconds; keep an aggregated table for long reads"
+        why += ": as many requests for one read; keep an aggregated table for long reads"
     elif count > 100:
         severity = "notice"
         why += ": mind the limit of reads in flight, or aggregate for long reads"

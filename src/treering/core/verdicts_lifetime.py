@@ -187,7 +187,7 @@ def _check_late(choices: Choices) -> Verdict | None:
         why = f"{late}beyond a window of {window.text}, by a share that is not stated; {spread}"
         why += f"; survivable up to {LATE_FRACTION_MAX:.0%} of the readings"
         return Verdict(id="late", severity="notice", why=why)
-    why = f"{late}{share:.3g} of the readings beyond a window of {window.text}; {spread}"
+    why = f"{late}{share * 100:.3g}% of the readings beyond a window of {window.text}; {spread}"
     if share <= LATE_FRACTION_MAX:
         why += f"; survivable: at most {LATE_FRACTION_MAX:.0%}"
         return Verdict(id="late", severity="notice", why=why)
