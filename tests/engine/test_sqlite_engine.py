@@ -163,6 +163,20 @@ def test_reading_without_any_value_is_not_kept(engine: SqliteEngine) -> None:
     assert read_all(engine, spec, "s", NOW_MS, NOW_MS + 9) == [(NOW_MS + 1, 1.0, None)]
 
 
+def test_many_writes_together_are_the_same_as_one_by_one(
+    engine: SqliteEngine, month: TableSpec
+) -> None:
+    writes = [
+        write_of(month, f"s{number % 3}", [MONTH_MS + number * DAY_MS // 4], value=[float(number)])
+        for number in range(30)
+    ]
+    engine.submit_writes(month, writes).result()
+    engine.submit_writes(month, ()).result()
+    for series in range(3):
+        found = read_all(engine, month, f"s{series}", MONTH_MS, MONTH_MS + 9 * DAY_MS)
+        assert [row[1] for row in found] == [float(n) for n in range(series, 30, 3)]
+
+
 def test_common_row_is_small(engine: SqliteEngine, month: TableSpec) -> None:
     put(engine, month, "s", [MONTH_MS + 10 * step for step in range(50_000)])
     size = engine.info(month).parts[0]["bytes"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
@@ -69,6 +69,7 @@ class SqliteEngine:
 
     name = "sqlite"
     write_rows_max = 100_000
+    group_rows_max = 20_000
     in_flight_max = 1
 
     def __init__(
@@ -204,7 +205,15 @@ class SqliteEngine:
 
     def submit_write(self, spec: TableSpec, write: PartitionWrite) -> Future[None]:
         """Write now; the future has completed. Each segment that is touched is one commit."""
-        return _completed(lambda: self._write(spec, write))
+        return _completed(lambda: self._write(spec, (write,)))
+
+    def submit_writes(self, spec: TableSpec, writes: tuple[PartitionWrite, ...]) -> Future[None]:
+        """Write several partitions now, with one commit for each segment that they touch.
+
+        A commit waits for the disk, so many small writes together take the time of one. Where one
+        fails, those of other segments may have been written; repeating all is safe.
+        """
+        return _completed(lambda: self._write(spec, writes))
 
     def submit_read(self, spec: TableSpec, read: PageRead) -> Future[Page]:
         """Read now; the future has completed. A page may span segments."""
@@ -271,31 +280,19 @@ class SqliteEngine:
     def _path(self, spec: TableSpec, segment: Segment) -> Path:
         return table_folder(self.folder, spec) / segment_name(segment.start_s)
 
-    def _write(self, spec: TableSpec, write: PartitionWrite) -> None:
-        length_s = segment_length_s(spec)
-        columns = tuple(spec.column(name) for name in write.columns)
-        write = _without_empty(write)
-        if not len(write):
-            return
-        values = [encode_column(write.columns[column.name], column.type) for column in columns]
-        ts = write.ts.tolist()
-        starts_s = segment_starts_s(write.ts, length_s, spec.precision)
-        edges = [0, *(np.flatnonzero(np.diff(starts_s)) + 1).tolist(), len(ts)]
-        for first, end in pairwise(edges):
-            batch = Batch(
-                write.series,
-                ts[first:end],
-                columns,
-                [column[first:end] for column in values],
-                write.write_us,
-            )
-            self._write_segment(spec, segment_of(int(starts_s[first]), length_s), batch)
+    def _write(self, spec: TableSpec, writes: Sequence[PartitionWrite]) -> None:
+        batches: dict[Segment, list[Batch]] = {}
+        for write in writes:
+            for segment, batch in _batches_of(spec, write):
+                batches.setdefault(segment, []).append(batch)
+        for segment in sorted(batches):
+            self._write_segment(spec, segment, batches[segment])
 
-    def _write_segment(self, spec: TableSpec, segment: Segment, batch: Batch) -> None:
+    def _write_segment(self, spec: TableSpec, segment: Segment, batches: list[Batch]) -> None:
         with self._here().pool.lease(self._path(spec, segment)) as slot:
             for _ in range(_WRITE_ATTEMPTS):
                 file = slot.current(partial(self._open_or_create, spec, segment))
-                if file is not None and file.write(batch):
+                if file is not None and file.write(batches):
                     return
                 slot.drop()
         raise EngineError(
@@ -378,6 +375,26 @@ def _completed(work: Callable[[], T]) -> Future[T]:
     except TreeringError as error:
         future.set_exception(error)
     return future
+
+
+def _batches_of(spec: TableSpec, write: PartitionWrite) -> Iterator[tuple[Segment, Batch]]:
+    """Yield the parts of a write, cut at the edges of segments and ready to bind."""
+    length_s = segment_length_s(spec)
+    write = _without_empty(write)
+    columns = tuple(spec.column(name) for name in write.columns)
+    values = [encode_column(write.columns[column.name], column.type) for column in columns]
+    ts = write.ts.tolist()
+    starts_s = segment_starts_s(write.ts, length_s, spec.precision)
+    edges = [0, *(np.flatnonzero(np.diff(starts_s)) + 1).tolist(), len(ts)] if ts else []
+    for first, end in pairwise(edges):
+        batch = Batch(
+            write.series,
+            ts[first:end],
+            columns,
+            [column[first:end] for column in values],
+            write.write_us,
+        )
+        yield segment_of(int(starts_s[first]), length_s), batch
 
 
 def _without_empty(write: PartitionWrite) -> PartitionWrite:

@@ -167,8 +167,8 @@ class SegmentFile:
         """Return whether the name still means this file."""
         return inode_of(self.path) == self._inode
 
-    def write(self, batch: Batch) -> bool:
-        """Merge readings in, durably.
+    def write(self, batches: Sequence[Batch]) -> bool:
+        """Merge readings in, durably, in one commit.
 
         Returns:
             False, with nothing written, where the file has been removed meanwhile.
@@ -178,14 +178,18 @@ class SegmentFile:
             CorruptDataError: The file is damaged.
             EngineError: The disk is full, or not writable.
         """
+        added: dict[str, int] = {}
         with translated(self.path, "writing to", waited_s=self._busy_timeout_s):
             with immediate(self._connection):
                 if not self.is_current():
                     return False
-                series_id = self._listed(batch.series)
-                self._merge(series_id, batch)
+                for batch in batches:
+                    series_id = added.get(batch.series) or self._listed(batch.series)
+                    added[batch.series] = series_id
+                    self._merge(series_id, batch)
             # Only now: a rolled-back id must not be remembered.
-            self._remember(batch.series, series_id)
+            for series, series_id in added.items():
+                self._remember(series, series_id)
         return True
 
     def _merge(self, series_id: int, batch: Batch) -> None:
