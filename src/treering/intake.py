@@ -19,6 +19,8 @@ from treering.errors import UsageError, missing_extra
 
 BoolArray = npt.NDArray[np.bool_]
 
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
 
 def _is_scalar(value: Any) -> bool:
     return isinstance(value, (str, int, float, bool, dt.date, np.generic)) or value is None
@@ -112,8 +114,9 @@ def inputs_of_frame(
     for needed in [time, *([series] if series is not None else [])]:
         _check_has(arrays, needed)
     mapping = _column_mapping(spec, arrays, columns, {time, series})
+    zone = None if tz is None else parse_zone(tz)
     ts, timed, finer = ticks_from_array(
-        _zoned(arrays[time], tz, time), precision=spec.precision, unit=unit
+        _zoned(arrays[time], zone, time), precision=spec.precision, unit=unit, zone=zone
     )
     data, unfit = _columns_of(
         spec, {to: arrays[name].values for name, to in mapping.items()}, len(ts)
@@ -196,33 +199,40 @@ def _column_mapping(
         mapping = dict(columns)
     for name in mapping:
         _check_has(arrays, name)
+    if len(set(mapping.values())) != len(mapping):
+        raise UsageError(
+            f"two columns of the frame go to one of the table: {mapping}",
+            hint="map each column of the table once",
+        )
     _check_names(spec, dict.fromkeys(mapping.values()))
     return mapping
 
 
-def _zoned(column: _FrameColumn, tz: str | None, name: str) -> Any:
+def _zoned(column: _FrameColumn, zone: dt.tzinfo | None, name: str) -> Any:
     values = column.values
     is_naive_frame_time = (
         isinstance(values, np.ndarray) and values.dtype.kind == "M" and not column.is_zoned
     )
     if not is_naive_frame_time:
         return values
-    if tz is None:
+    if zone is None:
         raise UsageError(
             f"the times of the column {name!r} have no zone",
             hint="say tz='UTC', or the zone that they are in, such as tz='Europe/Berlin'",
         )
-    return values if tz.upper() == "UTC" else _from_zone(values, tz)
+    return values if zone is dt.UTC else _from_zone(values, zone)
 
 
-def _from_zone(values: npt.NDArray[Any], tz: str) -> npt.NDArray[Any]:
-    zone = parse_zone(tz)
-    moved = values.astype("datetime64[ns]") if values.dtype != "datetime64[s]" else values
-    moved = moved.copy()
+def _from_zone(values: npt.NDArray[Any], zone: dt.tzinfo) -> npt.NDArray[Any]:
+    # In their own unit: years that nanoseconds do not reach would wrap silently.
+    moved = values.copy()
     # One offset a distinct hour: zones change their offset on whole quarters of an hour at most.
     quarters = moved.astype("datetime64[m]").astype(np.int64) // 15
     for quarter in np.unique(quarters[~np.isnat(moved)]).tolist():
-        start = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(minutes=15 * quarter)
+        try:
+            start = _EPOCH + dt.timedelta(minutes=15 * quarter)
+        except OverflowError:
+            continue  # Outside the years that a table takes: refused later, reading by reading.
         moved[quarters == quarter] -= np.timedelta64(zone_offset_s(start, zone), "s")
     return moved
 
@@ -233,6 +243,8 @@ def parse_zone(tz: str) -> dt.tzinfo:
     Raises:
         UsageError: No such zone.
     """
+    if tz.upper() == "UTC":
+        return dt.UTC
     zoneinfo = importlib.import_module("zoneinfo")
     try:
         zone: dt.tzinfo = zoneinfo.ZoneInfo(tz)

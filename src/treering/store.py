@@ -129,7 +129,7 @@ class Store:
             rate_hz=parse_rate_hz(rate),
             columns=parse_columns(columns),
             retention_s=retention_s,
-            precision=_precision(precision),
+            precision=Precision.from_text(precision),
             **{**self._engine.workload_defaults(), **(workload or {})},
         )
         overrides = Overrides(
@@ -213,13 +213,6 @@ def _retention_s(retention: str | float | None) -> int | None:
     if retention is None or str(retention).lower() in ("forever", "for ever", "none"):
         return None
     return int(parse_duration_s(retention))
-
-
-def _precision(text: str) -> Precision:
-    try:
-        return Precision(text)
-    except ValueError:
-        raise UsageError(f"{text!r} is not a precision", hint="use ms, us or ns") from None
 
 
 def _window(window: str | Window | None, retention_s: int | None) -> Window | None:

@@ -8,6 +8,7 @@ every division floors; buckets are ordered by start, never by their text.
 from __future__ import annotations
 
 import enum
+import operator
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -172,12 +173,14 @@ def bucket_of(
 
     Raises:
         WidthError: No such width, or a time outside the years 1 to 9999.
+        UsageError: No such precision.
 
     >>> bucket_of(1_763_643_600_000, "day").text
     '2025-11-20'
     """
-    width, precision = BucketWidth.from_text(width), Precision(precision)
-    ts_s = ts // precision.per_s
+    width, precision = BucketWidth.from_text(width), Precision.from_text(precision)
+    # A float of nanoseconds has lost digits already; as an index it is refused.
+    ts_s = operator.index(ts) // precision.per_s
     if not TIME_MIN_S <= ts_s < TIME_END_S:
         raise WidthError(
             f"the event time {ts} {precision} is outside the years 1 to 9999 and has no bucket",

@@ -105,8 +105,9 @@ def concat_columns(parts: Sequence[ColumnData], column_type: ColumnType) -> Colu
 def parse_column(values: Any, column: Column) -> tuple[ColumnData, BoolArray]:
     """Return what a user passed for a column, and which values its type cannot hold exactly.
 
-    Missing are None, masked cells and, in a list, ``pandas.NA``. NaN is a value of double and
-    float; for every other type it is refused.
+    Missing are None, masked cells, ``pandas.NA`` and the nulls of pandas, Polars and Arrow arrays
+    (a NumPy array has no nulls). NaN is a value of double and float; for every other type it is
+    refused. A double becomes the nearest float, as in CQL, unless that is infinite.
 
     Args:
         values: An array, a masked array or a sequence of Python values.
@@ -125,11 +126,16 @@ def parse_column(values: Any, column: Column) -> tuple[ColumnData, BoolArray]:
     array = values if isinstance(values, np.ndarray) else _array_of(values, column)
     if array.ndim != 1:
         raise UsageError(f"the column {column.name!r} must be one-dimensional, not {array.shape}")
-    if array.dtype == object and column.type is not ColumnType.TEXT:
-        array, there = _split_missing(array, column)
-        present = there if present is None else present & there
-    elif column.type is ColumnType.TEXT:
+    if array.size == 0:
+        return empty_column(column.type), np.zeros(0, dtype=np.bool_)
+    if array.dtype == object and present is not None:
+        # What stands under a mask is nothing, whatever its type.
+        array = array.copy()
+        array[~present] = None
+    if column.type is ColumnType.TEXT:
         return _parse_text(array, present, column)
+    if array.dtype == object:
+        return _parse_objects(array, column)
     converted, refused = _convert(array, column)
     if present is not None:
         refused &= present
@@ -142,11 +148,24 @@ def _array_of(values: Any, column: Column) -> npt.NDArray[Any]:
             f"the column {column.name!r} was given {type(values).__name__}, not a list of values",
             hint="pass one value a reading, in an array or a list",
         )
-    if hasattr(values, "__array__"):
+    if not hasattr(values, "__array__"):
+        # From an iterator, so that NumPy does not look into what the items hold.
+        return np.fromiter(values, dtype=object, count=len(values))
+    nulls = _nulls_of(values)
+    if nulls is None or not nulls.any():
         return np.asarray(values)
-    array = np.empty(len(values), dtype=object)
-    array[:] = list(values)
+    # As plain numbers, a null would turn into NaN and big integers into doubles.
+    array: npt.NDArray[Any] = np.array(values, dtype=object)
+    array[nulls] = None
     return array
+
+
+def _nulls_of(values: Any) -> BoolArray | None:
+    if isinstance(getattr(values, "dtype", None), np.dtype):
+        return None
+    # pandas says isna, Polars and Arrow is_null; neither is imported for it.
+    ask = getattr(values, "isna", None) or getattr(values, "is_null", None)
+    return None if ask is None else np.asarray(ask(), dtype=np.bool_)
 
 
 def _is_missing(value: Any) -> bool:
@@ -154,42 +173,45 @@ def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
-_KINDS: dict[ColumnType, tuple[type, ...]] = {
-    ColumnType.DOUBLE: (bool, np.bool_, str, bytes),
-    ColumnType.FLOAT: (bool, np.bool_, str, bytes),
-    ColumnType.INT: (bool, np.bool_, str, bytes),
-    ColumnType.BIGINT: (bool, np.bool_, str, bytes),
-}
+def _is_of_kind(value: Any, column: Column) -> bool:
+    if column.type is ColumnType.BOOLEAN:
+        return isinstance(value, (bool, np.bool_))
+    # A timedelta64 calls itself an integer.
+    is_number = isinstance(value, (int, float, np.integer, np.floating))
+    return is_number and not isinstance(value, (bool, np.timedelta64))
 
 
-def _split_missing(array: npt.NDArray[Any], column: Column) -> tuple[npt.NDArray[Any], BoolArray]:
+def _parse_objects(array: npt.NDArray[Any], column: Column) -> tuple[ColumnData, BoolArray]:
     items = array.tolist()
     present = np.fromiter((not _is_missing(item) for item in items), np.bool_, len(items))
     there = [item for item in items if not _is_missing(item)]
-    if column.type is ColumnType.BOOLEAN:
-        wrong: Any = next((v for v in there if not isinstance(v, (bool, np.bool_))), None)
-    else:
-        wrong = next((v for v in there if isinstance(v, _KINDS[column.type])), None)
+    wrong = next((item for item in there if not _is_of_kind(item, column)), None)
     if wrong is not None:
         raise _wrong_kind(column, type(wrong).__name__, wrong)
-    try:
-        dense = np.array(there) if there else np.empty(0, dtype=column.type.dtype)
-    except (ValueError, OverflowError) as error:
-        raise _wrong_kind(column, "an unusable value", error) from error
-    if dense.dtype == object:
-        # Mixed or huge Python numbers; through float they would lose digits silently.
-        wrong = next((v for v in there if not isinstance(v, (int, float, np.number))), None)
-        if wrong is not None:
-            raise _wrong_kind(column, type(wrong).__name__, wrong)
-        dense = np.array([_fitting(v) for v in there])
-    full = np.zeros(len(items), dtype=dense.dtype)
-    full[present] = dense
-    return full, present
+    values = np.zeros(len(items), dtype=column.type.dtype)
+    refused = np.zeros(len(items), dtype=np.bool_)
+    if column.type is ColumnType.BOOLEAN:
+        values[present] = there
+    else:
+        values[present], refused[present] = _convert_numbers(there, column)
+    return _compact(values, present), refused
 
 
-def _fitting(value: Any) -> Any:
-    # A Python integer beyond 64 bits fits no column; as infinity every integer type refuses it.
-    return value if isinstance(value, float) or -(2**63) <= value < 2**63 else np.inf
+def _convert_numbers(items: list[Any], column: Column) -> tuple[npt.NDArray[Any], BoolArray]:
+    # Integers and floats apart: side by side NumPy would make doubles of all, inexactly.
+    values = np.zeros(len(items), dtype=column.type.dtype)
+    refused = np.zeros(len(items), dtype=np.bool_)
+    whole = np.fromiter((isinstance(v, (int, np.integer)) for v in items), np.bool_, len(items))
+    small = np.fromiter((-(2**63) <= v < 2**63 for v in items), np.bool_, len(items))
+    for mask, dtype in ((whole & small, np.int64), (~whole, None)):
+        part = np.array([items[place] for place in np.flatnonzero(mask)], dtype=dtype)
+        values[mask], refused[mask] = _convert(part, column)
+    for place in np.flatnonzero(whole & ~small):
+        number = float(items[place]) if abs(items[place]) < 2**1023 else np.inf
+        exact, inexact = _convert(np.array([number]), column)
+        values[place] = exact[0]
+        refused[place] = bool(inexact[0]) or not np.isfinite(exact[0]) or exact[0] != items[place]
+    return values, refused
 
 
 def _wrong_kind(column: Column, kind: str, shown: object) -> UsageError:
@@ -223,6 +245,8 @@ def _to_integer(
 ) -> tuple[npt.NDArray[Any], BoolArray]:
     bounds = np.iinfo(dtype)  # type: ignore[type-var]
     if array.dtype.kind == "f":
+        if array.dtype.itemsize < 4:
+            array = array.astype(np.float32)  # The bounds below are infinite as float16.
         # -2**63 is a double; 2**63 - 1 is not, so the upper bound is exclusive.
         with np.errstate(invalid="ignore"):
             fits = (
@@ -240,12 +264,11 @@ def _to_float(
     array: npt.NDArray[Any], column_type: ColumnType
 ) -> tuple[npt.NDArray[Any], BoolArray]:
     if array.dtype.kind in "iu":
-        # Every integer up to 2**53 (2**24 for float) is a double exactly; some beyond are too.
-        whole = 2**53 if column_type is ColumnType.DOUBLE else 2**24
-        fits = (array <= whole) if array.dtype.kind == "u" else (np.abs(array) <= whole)
-        if array.dtype.kind == "i":
-            fits &= array != np.iinfo(array.dtype).min
-        return array.astype(column_type.dtype), ~fits
+        rounded = array.astype(column_type.dtype)
+        # The type's largest integer rounds up to this power of two, which has no way back.
+        top = 2.0 ** (8 * array.dtype.itemsize - (array.dtype.kind == "i"))
+        back = np.where(rounded < top, rounded, 0).astype(array.dtype)
+        return rounded, (rounded >= top) | (back != array)
     if array.dtype.itemsize <= column_type.dtype.itemsize:
         return array.astype(column_type.dtype), np.zeros(array.shape, dtype=np.bool_)
     # A double into a float column is rounded to the nearest float, as CQL does; what becomes
@@ -262,6 +285,8 @@ def _parse_text(
         raise _wrong_kind(column, str(array.dtype), array[:1])
     items = array.tolist()
     there = np.fromiter((not _is_missing(item) for item in items), np.bool_, len(items))
+    if present is not None:
+        there &= present
     refused = np.zeros(len(items), dtype=np.bool_)
     values = np.empty(len(items), dtype=object)
     for index, item in enumerate(items):
@@ -274,4 +299,4 @@ def _parse_text(
         except UnicodeEncodeError:
             refused[index] = True
         values[index] = item
-    return _compact(values, there if present is None else there & present), refused
+    return _compact(values, there), refused

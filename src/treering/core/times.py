@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +54,7 @@ def _checked_ts(ts: int, precision: Precision, shown: str) -> int:
             f"({render_ts(precision.ts_min, precision)} to "
             f"{render_ts(precision.ts_end - 1, precision)})",
             hint=_NANOSECOND_HINT,
+            is_outside=True,
         )
     return ts
 
@@ -70,22 +72,31 @@ def ts_from_datetime(value: dt.datetime, precision: Precision) -> int:
         )
     delta = value - _EPOCH
     us = (delta.days * DAY_S + delta.seconds) * 1_000_000 + delta.microseconds
-    return _checked_ts(us * precision.per_s // 1_000_000, precision, value.isoformat())
+    # The datetimes of pandas have nanoseconds beside.
+    ns = us * 1_000 + getattr(value, "nanosecond", 0)
+    return _checked_ts(ns * precision.per_s // 1_000_000_000, precision, value.isoformat())
 
 
 _RELATIVE = re.compile(r"^(?P<base>now)?\s*(?:(?P<sign>[+-])\s*(?P<length>\d.*))?$", re.IGNORECASE)
 _DATE = re.compile(r"^(\d{4})-(\d{2})-(\d{2})$")
 _ISO = re.compile(
     r"^(\d{4})-(\d{2})-(\d{2})[T ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?"
-    r"\s*(Z|[+-]\d{2}:?(?:\d{2})?)?$",
+    r"\s*(Z|[+-]\d{2}(?::?\d{2})?)?$",
     re.IGNORECASE,
 )
+
+_FINER_PER_S: Final = {"ps": 10**12, "fs": 10**15, "as": 10**18}
 
 TimeInput = str | int | np.integer[Any] | dt.datetime | dt.date | np.datetime64
 
 
 def parse_time(
-    value: TimeInput, *, now_ts: int, precision: Precision, unit: str | None = None
+    value: TimeInput,
+    *,
+    now_ts: int,
+    precision: Precision,
+    unit: str | None = None,
+    zone: dt.tzinfo | None = None,
 ) -> int:
     """Return an instant in ticks of ``precision``, floored.
 
@@ -96,6 +107,8 @@ def parse_time(
         now_ts: What ``now`` means, in ticks of ``precision``.
         precision: The table's precision.
         unit: The unit of an integer: s, ms, us or ns.
+        zone: What a datetime, a date or text without a zone means; absent, a bare date is a UTC
+            day and the others are refused.
 
     Raises:
         UsageError: Not a time, no zone, or outside the years that the table takes.
@@ -115,15 +128,31 @@ def parse_time(
         case np.datetime64():
             return _ts_from_datetime64(value, precision)
         case dt.datetime():
-            return ts_from_datetime(value, precision)
+            return ts_from_datetime(_zoned(value, zone), precision)
         case dt.date():
-            midnight = dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
-            return ts_from_datetime(midnight, precision)
+            midnight = dt.datetime(value.year, value.month, value.day)  # noqa: DTZ001
+            return ts_from_datetime(_zoned(midnight, zone or dt.UTC), precision)
         case str():
-            return _ts_from_text(value.strip(), now_ts, precision)
+            return _ts_from_text(value.strip(), now_ts, precision, zone)
     raise UsageError(
         f"{value!r} ({type(value).__name__}) is not a time",
         hint="use text with a zone, an aware datetime, a datetime64, or an integer with unit=",
+    )
+
+
+def _zoned(value: dt.datetime, zone: dt.tzinfo | None) -> dt.datetime:
+    if zone is None or value.tzinfo is not None:
+        return value
+    try:
+        return value.replace(tzinfo=dt.UTC) - dt.timedelta(seconds=zone_offset_s(value, zone))
+    except OverflowError as error:
+        raise _beyond_datetime(value, zone) from error
+
+
+def _beyond_datetime(value: dt.datetime, zone: dt.tzinfo) -> UsageError:
+    return UsageError(
+        f"the time {value.isoformat()} of the zone {zone} is outside the years 1 to 9999",
+        is_outside=True,
     )
 
 
@@ -135,16 +164,21 @@ def _ts_from_datetime64(value: np.datetime64, precision: Precision) -> int:
     ticks = int(value.astype(np.int64)) * count
     if unit in PER_S:
         return ts_from_int(ticks, unit=unit, precision=precision)
-    if unit in ("ps", "fs", "as"):
-        finer = {"ps": 10**3, "fs": 10**6, "as": 10**9}[unit]
-        return ts_from_int(ticks // finer, unit="ns", precision=precision)
+    if unit in _FINER_PER_S:
+        return _checked_ts(ticks * precision.per_s // _FINER_PER_S[unit], precision, str(value))
+    if unit == "generic":
+        raise UsageError(f"the datetime64 {value!r} has no unit", hint="give it one, such as ms")
     if not -2_000_000 < int(value.astype("datetime64[Y]").astype(np.int64)) < 2_000_000:
-        raise UsageError(f"the time {value} is outside what a table takes", hint=_NANOSECOND_HINT)
+        raise UsageError(
+            f"the time {value} is outside what a table takes",
+            hint=_NANOSECOND_HINT,
+            is_outside=True,
+        )
     seconds = int(value.astype("datetime64[s]").astype(np.int64))
     return ts_from_int(seconds, unit="s", precision=precision)
 
 
-def _ts_from_text(text: str, now_ts: int, precision: Precision) -> int:
+def _ts_from_text(text: str, now_ts: int, precision: Precision, zone: dt.tzinfo | None) -> int:
     relative = _RELATIVE.match(text)
     if relative is not None and (relative["base"] or relative["sign"]):
         if relative["sign"] is None:
@@ -153,7 +187,7 @@ def _ts_from_text(text: str, now_ts: int, precision: Precision) -> int:
         ticks = round(length_s * 1_000) * precision.per_s // 1_000
         moved = now_ts + (ticks if relative["sign"] == "+" else -ticks)
         return _checked_ts(moved, precision, text)
-    return ts_from_iso(text, precision)
+    return ts_from_iso(text, precision, zone=zone)
 
 
 def ts_from_iso(text: str, precision: Precision, *, zone: dt.tzinfo | None = None) -> int:
@@ -227,7 +261,10 @@ def zone_offset_s(wall: dt.datetime, zone: dt.tzinfo) -> int:
     local = wall.replace(tzinfo=zone, fold=0)
     offset = local.utcoffset()
     # A time that daylight saving skips does not survive the way to UTC and back.
-    back = local.astimezone(dt.UTC).astimezone(zone)
+    try:
+        back = local.astimezone(dt.UTC).astimezone(zone)
+    except OverflowError as error:
+        raise _beyond_datetime(wall.replace(tzinfo=None), zone) from error
     if offset is None or back.replace(tzinfo=None) != local.replace(tzinfo=None):
         raise UsageError(
             f"the clock of {zone} skips {wall.replace(tzinfo=None).isoformat()}",
@@ -264,7 +301,11 @@ def render_instant(seconds: int) -> str:
 
 
 def ticks_from_array(
-    times: npt.ArrayLike, *, precision: Precision, unit: str | None = None
+    times: npt.ArrayLike,
+    *,
+    precision: Precision,
+    unit: str | None = None,
+    zone: dt.tzinfo | None = None,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Turn an array of times into ticks of ``precision``.
 
@@ -272,14 +313,25 @@ def ticks_from_array(
         times: ``datetime64`` of any unit (UTC), integers with ``unit``, aware datetimes or text.
         precision: The table's precision.
         unit: The unit of integers.
+        zone: What datetimes and text without a zone mean; absent, they are refused.
 
     Returns:
         Three arrays of one length: ticks (0 where invalid), whether the time is one that the
-        table takes, and whether it was floored because it was finer.
+        table takes (None, NaT, masked and out-of-range ones are not), and whether it was floored
+        because it was finer.
 
     Raises:
         UsageError: Integers without a unit, naive datetimes, or something that is no time.
     """
+    if isinstance(times, np.ma.MaskedArray):
+        ticks, valid, floored = ticks_from_array(
+            times.filled() if times.dtype != object else times.filled(None),
+            precision=precision,
+            unit=unit,
+            zone=zone,
+        )
+        there = ~np.ma.getmaskarray(times)
+        return np.where(there, ticks, 0), valid & there, floored & there
     array = times if isinstance(times, np.ndarray) else _as_array(times)
     if array.ndim != 1:
         raise UsageError(f"times must be one-dimensional, not of shape {array.shape}")
@@ -293,7 +345,7 @@ def ticks_from_array(
             )
         return _ticks_from_int(array, unit, precision)
     if array.dtype.kind in "OUT" or array.size == 0:
-        return _ticks_from_objects(array, precision)
+        return _ticks_from_objects(array, precision, unit, zone)
     raise UsageError(
         f"an array of {array.dtype} is not an array of times",
         hint="pass datetime64, aware datetimes, ISO text with a zone, or integers with unit=",
@@ -301,17 +353,16 @@ def ticks_from_array(
 
 
 def _as_array(times: npt.ArrayLike) -> npt.NDArray[Any]:
-    items = list(times) if not isinstance(times, (list, tuple)) else times  # type: ignore[arg-type]
-    if items and all(isinstance(item, (int, np.integer)) for item in items):
-        try:
-            return np.asarray(items, dtype=np.int64)
-        except OverflowError as error:
-            raise UsageError("an integer time does not fit 64 bits") from error
-    if items and all(isinstance(item, np.datetime64) for item in items):
+    items: list[Any] = list(times)  # type: ignore[arg-type]
+    kinds = set(map(type, items))
+    whole = all(issubclass(kind, (int, np.integer)) for kind in kinds)
+    if items and whole and not kinds & {bool, np.timedelta64}:
+        is_small = min(items) >= -(2**63) and max(items) < 2**63
+        return np.asarray(items, dtype=np.int64 if is_small else object)
+    # Of one unit: to bring several to the finest could overflow, which NumPy does not say.
+    if kinds == {np.datetime64} and len({item.dtype for item in items}) == 1:
         return np.asarray(items)
-    array = np.empty(len(items), dtype=object)
-    array[:] = items
-    return array
+    return np.fromiter(items, dtype=object, count=len(items))
 
 
 def _ticks_from_int(
@@ -336,54 +387,65 @@ def _ticks_from_int(
 def _ticks_from_datetime64(
     array: npt.NDArray[Any], precision: Precision
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    present = ~np.isnat(array)
     unit, count = np.datetime_data(array.dtype)
     if unit in PER_S and count == 1:
+        present = ~np.isnat(array)
         ticks, valid, floored = _ticks_from_int(
             np.where(present, array.astype(np.int64), 0), unit, precision
         )
         valid &= present
         return np.where(valid, ticks, 0), valid, floored & valid
-    ticks = np.zeros(array.shape, dtype=np.int64)
-    valid = present.copy()
-    floored = np.zeros(array.shape, dtype=np.bool_)
-    for index in np.flatnonzero(present):
-        try:
-            ticks[index] = _ts_from_datetime64(array[index], precision)
-        except UsageError:
-            valid[index] = False
-    return ticks, valid, floored
+    # Element by element, in Python integers: datetime64 arithmetic wraps silently.
+    return _ticks_from_objects(np.fromiter(array, object, len(array)), precision, None, None)
 
 
 def _ticks_from_objects(
-    array: npt.NDArray[Any], precision: Precision
+    array: npt.NDArray[Any], precision: Precision, unit: str | None, zone: dt.tzinfo | None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     ticks = np.zeros(array.shape, dtype=np.int64)
-    valid = np.ones(array.shape, dtype=np.bool_)
+    valid = np.zeros(array.shape, dtype=np.bool_)
     floored = np.zeros(array.shape, dtype=np.bool_)
-    finest = Precision.NS
     for index, item in enumerate(array.tolist()):
-        if item is None:
-            valid[index] = False
+        if _is_no_time(item):
             continue
-        if isinstance(item, str) and _RELATIVE.match(item) and not item[:1].isdigit():
+        if isinstance(item, str) and _is_relative(item.strip()):
             raise UsageError(
                 f"{item!r} is not the time of a reading", hint="write readings with absolute times"
             )
-        ts = parse_time(item, now_ts=0, precision=precision)
-        if ts >= precision.ts_end:
-            valid[index] = False
+        try:
+            ts = parse_time(item, now_ts=0, precision=precision, unit=unit, zone=zone)
+        except UsageError as error:
+            if not error.facts.get("is_outside"):
+                raise
             continue
-        ticks[index] = ts
-        if precision is not finest and finest.ts_min < ts * (finest.per_s // precision.per_s):
-            floored[index] = _is_finer(item, ts, precision)
-    return np.where(valid, ticks, 0), valid, floored
+        if ts >= precision.ts_end:
+            continue
+        ticks[index], valid[index] = ts, True
+        if precision is not Precision.NS or isinstance(item, np.datetime64):
+            exact = parse_time(item, now_ts=0, precision=_EXACT, unit=unit, zone=zone)
+            floored[index] = exact * precision.per_s != ts * _EXACT.per_s
+    return ticks, valid, floored
 
 
-def _is_finer(item: TimeInput, ts: int, precision: Precision) -> bool:
-    finest = Precision.NS
-    try:
-        exact = parse_time(item, now_ts=0, precision=finest)
-    except UsageError:
-        return False
-    return exact != ts * (finest.per_s // precision.per_s)
+def _is_no_time(item: object) -> bool:
+    # NaT and NA of pandas without importing pandas; its NaT calls itself a datetime.
+    if item is None or type(item).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(item, np.datetime64) and bool(np.isnat(item))
+
+
+def _is_relative(text: str) -> bool:
+    relative = _RELATIVE.match(text)
+    return relative is not None and not text[:1].isdigit()
+
+
+@dataclass(frozen=True, slots=True)
+class _Exactly:
+    """A precision that floors nothing and takes every year, to tell what another one floors."""
+
+    per_s: int = 10**18
+    ts_min: int = -(10**40)
+    ts_end: int = 10**40
+
+
+_EXACT: Final = cast(Precision, _Exactly())

@@ -33,6 +33,18 @@ class Precision(enum.StrEnum):
     US = "us"
     NS = "ns"
 
+    @classmethod
+    def from_text(cls, text: str) -> Precision:
+        """Return the precision of that name.
+
+        Raises:
+            UsageError: No such precision.
+        """
+        try:
+            return cls(text)
+        except ValueError:
+            raise UsageError(f"{text!r} is not a precision", hint="use ms, us or ns") from None
+
     @property
     def per_s(self) -> int:
         """Ticks of this precision in a second."""
@@ -110,7 +122,7 @@ def parse_duration_s(text: str | int | float | dt.timedelta) -> float:
     if isinstance(text, dt.timedelta):
         seconds = text.total_seconds()
     elif isinstance(text, (int, float)) and not isinstance(text, bool):
-        seconds = float(text)
+        seconds = _float_of(text)
     else:
         seconds = _sum_of_parts_s(str(text))
     if not math.isfinite(seconds) or seconds < 0:
@@ -119,6 +131,13 @@ def parse_duration_s(text: str | int | float | dt.timedelta) -> float:
             hint="use for instance 90d, 6h, 15min, 30s, or a combination such as 1h30m",
         )
     return seconds
+
+
+def _float_of(number: float) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf  # An integer of hundreds of digits; the callers refuse infinity.
 
 
 def _sum_of_parts_s(text: str) -> float:
@@ -167,7 +186,7 @@ def parse_rate_hz(text: str | float) -> float:
     """
     rate = math.nan
     if isinstance(text, (int, float)) and not isinstance(text, bool):
-        rate = float(text)
+        rate = _float_of(text)
     elif (match := _RATE.match(str(text))) is not None:
         per = match["per"] if _COUNT.match(match["per"]) else f"1{match['per']}"
         per_s = _sum_of_parts_s(per)
@@ -193,25 +212,28 @@ def render_rate(rate_hz: float) -> str:
     return f"{rate_hz * DAY_S:.6g}/d"
 
 
-_BYTES = re.compile(r"^\s*(?P<count>\d+(?:\.\d+)?)\s*(?P<unit>[kmgtp]?i?b?)\s*$", re.IGNORECASE)
+_BYTES = re.compile(r"^\s*(?P<count>\d+(?:\.\d+)?)\s*(?P<unit>(?:[kmgtp]i?)?b?)\s*$", re.IGNORECASE)
 
 
 def parse_bytes(text: str | int | float) -> int:
     """Return a size in bytes: ``10MB`` (decimal), ``16MiB`` (binary), or a number of bytes."""
+    size = math.nan
     if isinstance(text, (int, float)) and not isinstance(text, bool):
-        if math.isfinite(text) and text >= 0:
-            return int(text)
+        size = text
     elif (match := _BYTES.match(str(text))) is not None:
         unit = match["unit"].lower().removesuffix("b")
         base = 1024 if unit.endswith("i") else 1000
         power = " kmgtp".index(unit[:1] or " ")
-        return int(float(match["count"]) * base**power)
-    raise UsageError(f"{text!r} is not a size", hint="use for instance 10MB, 100 kB or 16MiB")
+        size = float(match["count"]) * base**power
+    if not 0 <= size < math.inf:
+        raise UsageError(f"{text!r} is not a size", hint="use for instance 10MB, 100 kB or 16MiB")
+    return int(size)
 
 
 def render_bytes(size: float) -> str:
     """Return a size with a decimal unit and three digits: ``8.64 MB``."""
     for unit, scale in (("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if size >= scale:
+        # What three digits would round up to 1000 belongs to the next unit.
+        if size >= 0.9995 * scale:
             return f"{size / scale:.3g} {unit}"
     return f"{size:.3g} B"
