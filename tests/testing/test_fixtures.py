@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.cassandra_fixtures import driver_session
+from tests.cassandra_fixtures import driver_session, skip_without_cassandra
 from treering.testing import LocalCassandra
 
 if TYPE_CHECKING:
@@ -46,3 +46,16 @@ def test_tests_that_ask_for_a_node_carry_the_marker(
 ) -> None:
     assert cassandra_node.is_running()
     assert request.node.get_closest_marker("cassandra") is not None
+
+
+@pytest.mark.parametrize(
+    ("ci", "outcome"),
+    [("true", pytest.fail.Exception), ("", pytest.skip.Exception)],
+    ids=["in CI a missing node is a failure", "elsewhere it is a skip"],
+)
+def test_a_machine_without_java(
+    monkeypatch: pytest.MonkeyPatch, ci: str, outcome: type[BaseException]
+) -> None:
+    monkeypatch.setenv("CI", ci)
+    with pytest.raises(outcome, match="no Java here"):
+        skip_without_cassandra("there is no Java here")

@@ -20,7 +20,7 @@ from treering.testing.cql import native_answers
 from treering.testing.faults import NodeError, PortTakenError
 from treering.testing.process import NodeProcess, is_port_free, wait_for
 
-READY_TIMEOUT_S: Final = 180.0
+READY_TIMEOUT_S: Final = 300.0
 STOP_TIMEOUT_S: Final = 60.0
 TOOL_TIMEOUT_S: Final = 120.0
 _PORTS_TIMEOUT_S: Final = 30.0
