@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from treering.cli.options import DebugOption, JsonOption, NowOption, clock_of
+from treering.cli.output import print_json
+
 if TYPE_CHECKING:
     from treering.core.design import Design, Overrides, Workload
-    from treering.errors import TreeringError
 
 _STATED = "What the table carries"
 _LIMITS = "Limits and assumptions"
@@ -24,14 +24,23 @@ def _option(*names: str, text: str, panel: str, metavar: str | None = None) -> A
 
 def design(
     rate: Annotated[
-        str | None,
+        str,
         _option(
             "--rate",
-            text="Readings a second of one series, such as 1/s or 1/10s. Required.",
+            text="Readings a second of one series, such as 1/s or 1/10s.",
             panel=_STATED,
             metavar="RATE",
         ),
-    ] = None,
+    ],
+    retention: Annotated[
+        str,
+        _option(
+            "--retention",
+            text="How long a reading must stay readable, such as 90d, or forever.",
+            panel=_STATED,
+            metavar="TIME",
+        ),
+    ],
     columns: Annotated[
         str,
         _option(
@@ -41,15 +50,6 @@ def design(
             metavar="COLUMNS",
         ),
     ] = "value:double",
-    retention: Annotated[
-        str | None,
-        _option(
-            "--retention",
-            text="How long a reading must stay readable, such as 90d, or forever. Required.",
-            panel=_STATED,
-            metavar="TIME",
-        ),
-    ] = None,
     peak_rate: Annotated[
         str | None,
         _option(
@@ -210,48 +210,31 @@ def design(
     table: Annotated[
         str, _option("--table", text="Name of the table in the CQL.", panel=_OUTPUT)
     ] = "readings",
-    now: Annotated[
-        str | None,
-        _option(
-            "--now",
-            text="Judge as of this time, such as 2030-01-01, instead of the clock.",
-            panel=_OUTPUT,
-            metavar="TIME",
-        ),
-    ] = None,
-    as_json: Annotated[
-        bool, _option("--json", text="Print the design as JSON.", panel=_OUTPUT)
-    ] = False,
     as_cql: Annotated[
         bool, _option("--cql", text="Print the statements that create the table.", panel=_OUTPUT)
     ] = False,
+    now: NowOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
 ) -> None:
     """Design a table: bucket, TTL, window, grace and disk, with the arithmetic and the reasons."""
     stated = dict(locals())
-    from treering.errors import TreeringError
-
-    try:
-        _run_design(stated)
-    except TreeringError as error:
-        _fail(error, as_json=as_json)
-
-
-def _run_design(stated: dict[str, Any]) -> None:
     from treering.core.design import plan_design
 
     load = _workload(stated)
-    plan = plan_design(load, now_s=_now_s(stated["now"]), overrides=_overrides(stated, load))
-    cql = _cql(plan, keyspace=stated["keyspace"], table=stated["table"])
-    if stated["as_json"]:
-        values = plan.to_json() | {"cql": cql}
-        print(json.dumps(values, indent=2, ensure_ascii=False))
-    elif stated["as_cql"]:
+    now_s = clock_of(now)() // 1_000_000_000
+    plan = plan_design(load, now_s=now_s, overrides=_overrides(stated, load))
+    cql = _cql(plan, keyspace=keyspace, table=table)
+    if as_json:
+        print_json(plan.to_json() | {"cql": cql})
+    elif as_cql:
         print(cql)
     else:
         from rich.console import Console
 
         from treering.cli.render_design import render_design
 
+        # In a pipe Rich takes 80 columns, which this text is made for.
         Console(highlight=False).print(render_design(plan))
 
 
@@ -271,11 +254,6 @@ def _workload(stated: dict[str, Any]) -> Workload:
     from treering.core.units import parse_bytes, parse_duration_s, parse_rate_hz
     from treering.errors import UsageError
 
-    for name in ("rate", "retention"):
-        if stated[name] is None:
-            raise UsageError(
-                f"--{name} is missing", hint="for instance: --rate 1/s --retention 90d"
-            )
     if stated["precision"] not in set(Precision):
         raise UsageError(f"{stated['precision']!r} is not a precision", hint="use ms, us or ns")
     late_s, late_fraction = _late(stated["late"])
@@ -383,26 +361,3 @@ def _replication(text: str | None) -> tuple[tuple[str, int], ...]:
             raise UsageError(f"{text!r} is not a replication", hint="use for instance dc1:3,dc2:3")
         pairs[centre] = int(replicas)
     return tuple(pairs.items())
-
-
-def _now_s(text: str | None) -> int:
-    import time
-
-    from treering.core.times import parse_time
-    from treering.core.units import Precision
-
-    now_s = int(time.time())
-    if text is None:
-        return now_s
-    return parse_time(text, now_ts=now_s * 1_000, precision=Precision.MS) // 1_000
-
-
-def _fail(error: TreeringError, *, as_json: bool) -> NoReturn:
-    from treering.errors import UsageError
-
-    if as_json:
-        text = json.dumps({"error": error.message, "hint": error.hint}, ensure_ascii=False)
-    else:
-        text = f"error: {error.message}" + (f"\nhint: {error.hint}" if error.hint else "")
-    print(text, file=sys.stderr)
-    raise typer.Exit(2 if isinstance(error, UsageError) else 1) from error
