@@ -16,13 +16,13 @@ from treering.core.schema import Column, check_series
 from treering.core.table import TableSpec
 from treering.core.times import TimeInput, parse_time
 from treering.core.units import YEAR_S, Interval, Precision
-from treering.core.write_plan import Duplicates, PartitionWrite, WriteInput, plan_write
+from treering.core.write_plan import Duplicates, WriteInput, plan_write
 from treering.engine.protocol import Engine, ExpireReport, TableInfo
 from treering.errors import EngineError, SeriesNotFoundError, UsageError
 from treering.fanout.permits import Permits
 from treering.fanout.read import ReadFanOut
 from treering.fanout.run import run_fan_out
-from treering.fanout.write import WriteFanOut
+from treering.fanout.write import WriteFanOut, WriteGroup, groups_of
 from treering.intake import input_of_series, inputs_of_frame
 from treering.readings import Readings, readings_from_parts
 from treering.write_report import WriteReport, refused_error, report_of
@@ -206,7 +206,7 @@ class Table:
         self._list_series(plan.series for plan in plans if plan.rows)
         rows_max = self._context.engine.write_rows_max
         parts = (part for p in plans for write in p.writes for part in write.split(rows_max))
-        self._send(parts, report, timeout_s)
+        self._send(groups_of(parts, self._context.engine.group_rows_max), report, timeout_s)
         return report
 
     def _list_series(self, names: Iterable[str]) -> None:
@@ -216,14 +216,14 @@ class Table:
             with self._lock:
                 self._listed.update(new)
 
-    def _send(
-        self, writes: Iterator[PartitionWrite], planned: WriteReport, timeout_s: float
-    ) -> None:
+    def _send(self, groups: Iterator[WriteGroup], planned: WriteReport, timeout_s: float) -> None:
         context = self._context
-        fan_out = WriteFanOut(writes, context.permits)
+        fan_out = WriteFanOut(groups, context.permits)
 
         def submit(request: Any) -> Future[None]:
-            return context.engine.submit_write(self._spec, request.write)
+            if len(request.group) == 1:
+                return context.engine.submit_write(self._spec, request.group[0])
+            return context.engine.submit_writes(self._spec, request.group)
 
         error: EngineError | None = None
         try:
@@ -234,7 +234,7 @@ class Table:
         if error is None and fan_out.failed:
             error = fan_out.failed[0][1]
         if error is not None:
-            where = f", first {fan_out.failed[0][0].name}" if fan_out.failed else ""
+            where = f", first {fan_out.failed[0][0][0].name}" if fan_out.failed else ""
             raise type(error)(
                 f"only {fan_out.rows_acknowledged:,} of {planned.accepted:,} readings for "
                 f"{self.name} were acknowledged{where}: {error}",

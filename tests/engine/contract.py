@@ -40,6 +40,14 @@ NOW_MS = NOW_S * 1_000
 
 ALL_TYPES = "d:double,f:float,i:int,b:bigint,o:boolean,t:text"
 
+# Each law is inherited by every engine's class, and one engine serves all examples of a test:
+# both on purpose, examples keep apart by series of their own.
+SHARED = [
+    HealthCheck.differing_executors,
+    HealthCheck.function_scoped_fixture,
+    HealthCheck.too_slow,
+]
+
 _serial = itertools.count()
 
 
@@ -299,6 +307,20 @@ class EngineContract:
         rows = read_all(engine, spec, "s", NOW_MS, NOW_MS + 2)
         assert [row[0] for row in rows] == [NOW_MS, NOW_MS + 1]
 
+    def test_writes_of_several_partitions_arrive_together(
+        self, engine: Engine, spec: TableSpec
+    ) -> None:
+        days = [NOW_MS - day * DAY_MS for day in range(4)]
+        writes = tuple(
+            write_of(spec, name, [ts, ts + 1], value=[1.0, 2.0]) for name in "ab" for ts in days
+        )
+        engine.submit_writes(spec, writes).result(30)
+        engine.submit_writes(spec, ()).result(30)
+        for write in writes:
+            ts = int(write.ts[0])
+            rows = read_all(engine, spec, write.series, ts, ts + 2)
+            assert rows == [(ts, 1.0), (ts + 1, 2.0)]
+
     # Exactness
 
     def shared_spec(self, engine: Engine) -> TableSpec:
@@ -322,7 +344,7 @@ class EngineContract:
     @settings(
         max_examples=40,
         deadline=None,
-        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+        suppress_health_check=SHARED,
     )
     def test_read_of_write_is_what_was_written(
         self, engine: Engine, rows: dict[int, dict[str, Any]]
@@ -391,7 +413,7 @@ class EngineContract:
     @settings(
         max_examples=30,
         deadline=None,
-        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+        suppress_health_check=SHARED,
     )
     def test_merging_does_not_depend_on_the_order_of_arrival(
         self, engine: Engine, writes: list[tuple[int, int, str, int]]
@@ -718,7 +740,7 @@ class StoreContract:
     @settings(
         max_examples=25,
         deadline=None,
-        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+        suppress_health_check=SHARED,
     )
     def test_read_of_any_interval_returns_exactly_what_lies_in_it(
         self,

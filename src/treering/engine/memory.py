@@ -54,6 +54,7 @@ class MemoryEngine:
 
     name = "memory"
     write_rows_max = 100_000
+    group_rows_max = 0
     in_flight_max = 1
 
     def __init__(self) -> None:
@@ -124,6 +125,15 @@ class MemoryEngine:
     def submit_write(self, spec: TableSpec, write: PartitionWrite) -> Future[None]:
         """Merge the readings in; the future has completed."""
         return done(lambda: self._write(spec, write))
+
+    def submit_writes(self, spec: TableSpec, writes: tuple[PartitionWrite, ...]) -> Future[None]:
+        """Merge all of them in; the future has completed."""
+
+        def work() -> None:
+            for write in writes:
+                self._write(spec, write)
+
+        return done(work)
 
     def _write(self, spec: TableSpec, write: PartitionWrite) -> None:
         with self._lock:

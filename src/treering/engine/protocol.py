@@ -121,6 +121,8 @@ class Engine(Protocol):
     """``memory``, ``sqlite`` or ``cassandra``."""
     write_rows_max: int
     """The most readings of one :meth:`submit_write`."""
+    group_rows_max: int
+    """The most readings of several partitions that are worth writing as one; 0: none are."""
     in_flight_max: int
     """The most requests that are worth having in flight at once."""
 
@@ -181,6 +183,14 @@ class Engine(Protocol):
 
         The future fails with an ``EngineError``; ``retryable`` says whether sending the same
         write again is worth it.
+        """
+        ...
+
+    def submit_writes(self, spec: TableSpec, writes: tuple[PartitionWrite, ...]) -> Future[None]:
+        """Start writes of several partitions; the future completes when all are durable.
+
+        What :meth:`submit_write` promises holds for each. After a failure some may have been
+        written; sending all again is safe.
         """
         ...
 

@@ -1,4 +1,8 @@
-"""Sending many partition writes side by side: which to send next, and which were given up."""
+"""Sending many partition writes side by side: which to send next, and which were given up.
+
+The unit is a group: one partition write, or several small ones where the engine writes them
+together for the price of one.
+"""
 
 from __future__ import annotations
 
@@ -13,24 +17,27 @@ from treering.fanout.permits import ATTEMPTS_MAX, Permits, backoff_s
 BYTES_IN_FLIGHT_MAX: Final = 32_000_000
 
 
+WriteGroup = tuple[PartitionWrite, ...]
+
+
 class WriteFanOut:
     """Sends partition writes side by side, bounded in requests and bytes."""
 
     def __init__(
         self,
-        writes: Iterator[PartitionWrite],
+        groups: Iterator[WriteGroup],
         permits: Permits,
         *,
         attempts_max: int = ATTEMPTS_MAX,
     ) -> None:
-        self._writes = writes
+        self._groups = groups
         self._permits = permits
         self._attempts_max = attempts_max
         self._retries: list[_Sent] = []
-        self._next: PartitionWrite | None = next(writes, None)
+        self._next: WriteGroup | None = next(groups, None)
         self._in_flight = 0
         self._bytes = 0
-        self._failed: list[tuple[PartitionWrite, EngineError]] = []
+        self._failed: list[tuple[WriteGroup, EngineError]] = []
         self.rows_acknowledged = 0
 
     @property
@@ -39,7 +46,7 @@ class WriteFanOut:
         return self._in_flight == 0 and not self._retries and self._next is None
 
     @property
-    def failed(self) -> tuple[tuple[PartitionWrite, EngineError], ...]:
+    def failed(self) -> tuple[tuple[WriteGroup, EngineError], ...]:
         """The writes that were given up, with the reason of each."""
         return tuple(self._failed)
 
@@ -51,7 +58,7 @@ class WriteFanOut:
                 break
             request = self._take_due(now_s)
             self._in_flight += 1
-            self._bytes += write_bytes(request.write)
+            self._bytes += group_bytes(request.group)
             requests.append(request)
         return requests
 
@@ -64,7 +71,7 @@ class WriteFanOut:
                 return self._retries.pop(place)
         assert self._next is not None, "asked for a write although none is due"
         sent = _Sent(self._next)
-        self._next = next(self._writes, None)
+        self._next = next(self._groups, None)
         return sent
 
     def wake_s(self) -> float | None:
@@ -74,7 +81,7 @@ class WriteFanOut:
     def on_result(self, request: _Sent, _result: Any) -> None:
         """Take an acknowledgement."""
         self._settle(request)
-        self.rows_acknowledged += len(request.write)
+        self.rows_acknowledged += sum(map(len, request.group))
 
     def on_error(self, request: _Sent, error: EngineError, now_s: float) -> None:
         """Take a failure: send the same write again later, or give it up.
@@ -87,28 +94,46 @@ class WriteFanOut:
             request.due_s = now_s + backoff_s(request.attempts)
             self._retries.append(request)
             return
-        self._failed.append((request.write, error))
+        self._failed.append((request.group, error))
         # Nothing new is sent after a failure; what was not sent is not acknowledged.
         self._next = None
 
     def _settle(self, request: _Sent) -> None:
         self._in_flight -= 1
-        self._bytes -= write_bytes(request.write)
+        self._bytes -= group_bytes(request.group)
 
 
 @dataclass(slots=True)
 class _Sent:
-    """A write on its way, with its history."""
+    """A group on its way, with its history."""
 
-    write: PartitionWrite
+    group: WriteGroup
     attempts: int = 0
     due_s: float = 0.0
 
 
-def write_bytes(write: PartitionWrite) -> int:
-    """Return about how many bytes a write holds while it is in flight."""
+def groups_of(writes: Iterator[PartitionWrite], rows_max: int) -> Iterator[WriteGroup]:
+    """Yield writes in groups of at most ``rows_max`` readings; larger ones on their own."""
+    group: list[PartitionWrite] = []
+    rows = 0
+    for write in writes:
+        if group and rows + len(write) > rows_max:
+            yield tuple(group)
+            group, rows = [], 0
+        group.append(write)
+        rows += len(write)
+    if group:
+        yield tuple(group)
+
+
+def group_bytes(group: WriteGroup) -> int:
+    """Return about how many bytes a group holds while it is in flight."""
+    return sum(len(write) * _row_bytes(write) for write in group)
+
+
+def _row_bytes(write: PartitionWrite) -> int:
     # Text is counted at 64 bytes a value: its true length would cost a pass over every value.
-    per_value = [
-        64 if d.values.dtype == object else d.values.itemsize for d in write.columns.values()
-    ]
-    return len(write) * (8 + sum(per_value))
+    return 8 + sum(
+        64 if data.values.dtype == object else data.values.itemsize
+        for data in write.columns.values()
+    )

@@ -20,7 +20,7 @@ from treering.core.schema import Column, ColumnType
 from treering.core.write_plan import PartitionWrite
 from treering.engine.cassandra.driver import UNSET_VALUE, RawPage
 from treering.engine.protocol import Page
-from treering.errors import SchemaMismatchError
+from treering.errors import CorruptDataError, SchemaMismatchError
 
 BATCH_BYTES_MAX: Final = 256 * 1024
 """The most bytes of one batch, but for a single row. One partition's batch is one mutation, which
@@ -112,6 +112,7 @@ def decode_page(raw: RawPage, columns: tuple[Column, ...]) -> Page:
 
     Raises:
         SchemaMismatchError: The page has other columns or types than were asked for.
+        CorruptDataError: A value is longer or shorter than its type.
     """
     if raw.error is not None:
         raise SchemaMismatchError(
@@ -197,6 +198,13 @@ def _column_of(cells: list[bytes | None], column: Column) -> ColumnData:
     there = np.fromiter((bool(cell) for cell in cells), np.bool_, len(cells))
     wire = wire_dtype(column.type)
     blank = bytes(wire.itemsize)
+    wrong = next((cell for cell in cells if cell and len(cell) != len(blank)), None)
+    if wrong is not None:
+        raise CorruptDataError(
+            f"a value of the column {column.name!r} has {len(wrong)} bytes, not {len(blank)}",
+            expected=len(blank),
+            found=len(wrong),
+        )
     joined = b"".join(cell or blank for cell in cells)
     values = np.frombuffer(joined, dtype=wire).astype(column.type.dtype)
     return ColumnData(values, None if there.all() else there)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import ssl
+import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, InvalidStateError
 from typing import Any, Final
@@ -82,6 +83,8 @@ class CassandraEngine:
 
     name = "cassandra"
     write_rows_max = WRITE_ROWS_MAX
+    # Each partition is a request of its own: a batch over several would burden one coordinator.
+    group_rows_max = 0
 
     def __init__(
         self,
@@ -228,6 +231,10 @@ class CassandraEngine:
             return future
         self._send_next(future, iter(batches), spec, what)
         return future
+
+    def submit_writes(self, spec: TableSpec, writes: tuple[PartitionWrite, ...]) -> Future[None]:
+        """Start each write on its own; the future completes with the last of them."""
+        return all_of([self.submit_write(spec, write) for write in writes])
 
     def _send_next(
         self, future: Future[None], batches: Iterator[Any], spec: TableSpec, what: str
@@ -383,6 +390,30 @@ class CassandraEngine:
         if raised is not error:
             raised.__cause__ = error
         _settle_error(future, raised)
+
+
+def all_of(futures: list[Future[None]]) -> Future[None]:
+    """Return a future that completes when all have, with the first failure if there is one."""
+    whole: Future[None] = Future()
+    left = len(futures)
+    lock = threading.Lock()
+
+    def settled(future: Future[None]) -> None:
+        nonlocal left
+        error = future.exception()
+        if error is not None:
+            _settle_error(whole, error)
+        with lock:
+            left -= 1
+            is_last = left == 0
+        if is_last:
+            _settle(whole, None)
+
+    for future in futures:
+        future.add_done_callback(settled)
+    if not futures:
+        whole.set_result(None)
+    return whole
 
 
 def _closed_error() -> StoreClosedError:
