@@ -170,7 +170,7 @@ def test_many_writes_together_are_the_same_as_one_by_one(
         write_of(month, f"s{number % 3}", [MONTH_MS + number * DAY_MS // 4], value=[float(number)])
         for number in range(30)
     ]
-    engine.submit_writes(month, writes).result()
+    engine.submit_writes(month, tuple(writes)).result()
     engine.submit_writes(month, ()).result()
     for series in range(3):
         found = read_all(engine, month, f"s{series}", MONTH_MS, MONTH_MS + 9 * DAY_MS)

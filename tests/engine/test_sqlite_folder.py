@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.contract import NOW_MS, read_all, spec_of, write_of
+from tests.engine.contract import NOW_MS, NOW_S, read_all, spec_of, write_of
 from treering.engine.sqlite import SqliteEngine
 from treering.errors import (
     CorruptDataError,
@@ -136,6 +136,43 @@ def test_store_that_became_read_only_says_so() -> None:
             engine.submit_write(spec, write).result()
         assert "writable" in caught.value.hint
         engine.close()
+
+
+def test_table_folder_that_cannot_be_entered_is_an_engine_error() -> None:
+    with ordinary_user() as folder:
+        engine = SqliteEngine(folder / "store")
+        spec = engine.create_table(spec_of("readings"))
+        (folder / "store" / "readings").chmod(0o000)
+        write = write_of(spec, "s", [NOW_MS], value=[1.0])
+        with pytest.raises(EngineError, match="readings"):
+            engine.submit_write(spec, write).result()
+        with pytest.raises(EngineError, match="readings"):
+            read_all(engine, spec, "s", NOW_MS, NOW_MS + 1)
+        with pytest.raises(EngineError, match="readings"):
+            engine.expire(spec, now_s=NOW_S)
+        (folder / "store" / "readings").chmod(0o777)
+        engine.submit_write(spec, write).result()
+        engine.close()
+
+
+def test_what_crashes_left_long_ago_is_cleared_away(tmp_path: Path) -> None:
+    engine = SqliteEngine(tmp_path)
+    spec = engine.create_table(spec_of("readings"))
+    engine.submit_write(spec, write_of(spec, "s", [NOW_MS], value=[1.0])).result()
+    old = [
+        tmp_path / "readings" / ".new.2025-11-20T000000Z.db.1-ab",
+        tmp_path / "readings" / "2025-11-20T000000Z.db-wal",
+    ]
+    fresh = tmp_path / "readings" / ".new.2025-11-23T000000Z.db.1-cd"
+    for path in [*old, fresh]:
+        path.write_bytes(b"x")
+    for path in old:
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    engine.expire(spec, now_s=NOW_S)
+    assert [path.exists() for path in [*old, fresh]] == [False, False, True]
+    assert engine.info(spec).problems == ()
+    assert len(read_all(engine, spec, "s", NOW_MS, NOW_MS + 1)) == 1
+    engine.close()
 
 
 def test_table_of_a_newer_release_is_refused_and_others_live_on(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from treering.engine.sqlite.failures import system_error
 from treering.engine.sqlite.layout import sidecars, unfinished_name
 from treering.errors import EngineError
 
@@ -143,11 +144,17 @@ def _sync(path: Path, flags: int) -> None:
 
 
 def inode_of(path: Path) -> int | None:
-    """Return the inode under that name; None where there is none."""
+    """Return the inode under that name; None where there is none.
+
+    Raises:
+        EngineError: The folder does not let anyone look.
+    """
     try:
         return os.stat(path).st_ino
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise system_error(error, path, "looking for") from error
 
 
 def size_on_disk(path: Path) -> int:

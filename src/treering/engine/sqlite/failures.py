@@ -46,7 +46,7 @@ def translated(path: Path, doing: str, *, waited_s: float = 0.0) -> Iterator[Non
     except OSError as error:
         if isinstance(error, TreeringError):
             raise
-        raise _of_system(error, path, doing) from error
+        raise system_error(error, path, doing) from error
 
 
 def corrupt(path: Path, *, found: str, expected: str) -> CorruptDataError:
@@ -135,7 +135,8 @@ def _of_sqlite(error: sqlite3.Error, path: Path, doing: str, waited_s: float) ->
     )
 
 
-def _of_system(error: OSError, path: Path, doing: str) -> EngineError:
+def system_error(error: OSError, path: Path, doing: str) -> EngineError:
+    """Return the error for what the system refused to do with ``path``."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return _full(path, doing)
     return EngineError(

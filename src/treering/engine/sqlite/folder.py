@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from treering.core.table import TableSpec
 from treering.engine.sqlite.catalog import Catalog, create_catalog
@@ -18,6 +20,7 @@ from treering.engine.sqlite.database import sync_folder
 from treering.engine.sqlite.failures import translated
 from treering.engine.sqlite.layout import (
     CATALOG_NAME,
+    SIDECARS,
     aside_name,
     is_aside,
     is_unfinished,
@@ -26,6 +29,9 @@ from treering.engine.sqlite.layout import (
     table_folder,
 )
 from treering.errors import UsageError
+
+# Making a file takes milliseconds: what is unfinished after an hour was left by a crash.
+_LITTER_AGE_S: Final = 3_600
 
 
 def open_folder(folder: Path, *, create: bool) -> None:
@@ -102,51 +108,63 @@ def sweep(folder: Path, catalog: Catalog) -> None:
     """Delete the folders of tables that were dropped, a crash in an earlier drop included."""
     with catalog.locked():
         there = catalog.incarnations()
-        for name in os.listdir(folder):
+        for name in _names_in(folder):
             known = parse_table_folder(name)
             if known is None or not (folder / name).is_dir() or there.get(known[0]) == known[1]:
                 continue
             # Only what some table of this store was: a stranger's folder stays.
             if catalog.was_there(*known):
                 put_aside(folder / name)
-    for name in os.listdir(folder):
+    for name in _names_in(folder):
         if is_aside(name):
             shutil.rmtree(folder / name, ignore_errors=True)
+    remove_litter(folder, catalog)
+
+
+def _names_in(folder: Path) -> set[str]:
+    with translated(folder, "listing"):
+        try:
+            return set(os.listdir(folder))
+        except FileNotFoundError:
+            return set()
 
 
 def segments_in(table: Path) -> list[int]:
     """Return the starts, in epoch seconds, of all segment files of a table, ascending."""
-    try:
-        names = os.listdir(table)
-    except FileNotFoundError:
-        return []
-    starts_s = (parse_segment_name(name) for name in names)
+    starts_s = (parse_segment_name(name) for name in _names_in(table))
     return sorted(start_s for start_s in starts_s if start_s is not None)
 
 
-def litter_in(table: Path) -> list[Path]:
-    """Return what crashes left in a table's folder: unfinished files, logs without their file."""
-    try:
-        names = set(os.listdir(table))
-    except FileNotFoundError:
-        return []
+def remove_litter(folder: Path, catalog: Catalog) -> None:
+    """Delete what crashes left long ago: unfinished files, and logs without their file."""
+    if not _litter_in(folder):
+        return
+    oldest_s = time.time() - _LITTER_AGE_S
+    # Under the lock no file is being named, so a log without its file has none to come.
+    with catalog.locked():
+        for path in _litter_in(folder):
+            with translated(path, "removing"), suppress(FileNotFoundError):
+                if path.stat().st_mtime < oldest_s:
+                    path.unlink()
+
+
+def _litter_in(folder: Path) -> list[Path]:
+    names = _names_in(folder)
     return [
-        table / name
+        folder / name
         for name in sorted(names)
-        if is_unfinished(name) or (name[-4:] in ("-wal", "-shm") and name[:-4] not in names)
+        if is_unfinished(name) or (_is_sidecar(name) and name[:-4] not in names)
     ]
+
+
+def _is_sidecar(name: str) -> bool:
+    return name[-4:] in SIDECARS and parse_segment_name(name[:-4]) is not None
 
 
 def strangers_in(table: Path) -> list[str]:
     """Return the names in a table's folder that treering did not give."""
-    try:
-        names = set(os.listdir(table))
-    except FileNotFoundError:
-        return []
     return [
         name
-        for name in sorted(names)
-        if not is_unfinished(name)
-        and parse_segment_name(name) is None
-        and not (name[-4:] in ("-wal", "-shm") and parse_segment_name(name[:-4]) is not None)
+        for name in sorted(_names_in(table))
+        if not is_unfinished(name) and parse_segment_name(name) is None and not _is_sidecar(name)
     ]

@@ -105,10 +105,11 @@ class SegmentPool:
             slot.users -= 1
             if slot.file is None and not slot.users:
                 self._slots.pop(slot.path, None)
-            idle = (other for other in self._slots.values() if not other.users)
-            for other in list(idle)[: max(len(self._slots) - self._open_max, 0)]:
+            excess = len(self._slots) - self._open_max
+            if excess > 0:
+                evicted = [other for other in self._slots.values() if not other.users][:excess]
+            for other in evicted:
                 del self._slots[other.path]
-                evicted.append(other)
         for other in evicted:
             other.drop()
 

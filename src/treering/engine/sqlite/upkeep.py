@@ -6,11 +6,9 @@ catalog's, so that no acknowledged reading goes with it; a damaged segment can s
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from treering.core.segment import Segment, is_segment_expired, segment_length_s
 from treering.core.table import TableSpec
@@ -19,16 +17,13 @@ from treering.engine.protocol import ExpireReport, Removal, TableInfo
 from treering.engine.sqlite.catalog import Catalog
 from treering.engine.sqlite.database import size_on_disk, unlink_database
 from treering.engine.sqlite.failures import corrupt, translated
-from treering.engine.sqlite.folder import litter_in, segments_in, strangers_in
+from treering.engine.sqlite.folder import remove_litter, segments_in, strangers_in
 from treering.engine.sqlite.layout import segment_name
 from treering.engine.sqlite.pool import SegmentPool
 from treering.engine.sqlite.segment_file import SegmentFile
 from treering.errors import CorruptDataError, TreeringError
 
 SegmentOpener = Callable[[TableSpec, Segment], SegmentFile | None]
-
-# Making a file takes milliseconds: what is unfinished after an hour was left by a crash.
-_LITTER_AGE_S: Final = 3_600
 
 
 def run_expire(
@@ -61,7 +56,7 @@ def run_expire(
         if dry_run or _remove(path, spec, segment, catalog, pool, open_segment):
             removals.append(removal)
     if not dry_run:
-        _remove_litter(table, catalog)
+        remove_litter(table, catalog)
     return ExpireReport(removals=tuple(removals), is_removed=not dry_run)
 
 
@@ -90,18 +85,6 @@ def _remove(
                 unlink_database(path)
         slot.drop()
     return is_removed
-
-
-def _remove_litter(table: Path, catalog: Catalog) -> None:
-    if not litter_in(table):
-        return
-    oldest_s = time.time() - _LITTER_AGE_S
-    # Under the lock no file is being named, so a log without its file has none to come.
-    with catalog.locked():
-        for path in litter_in(table):
-            with suppress(FileNotFoundError):
-                if path.stat().st_mtime < oldest_s:
-                    path.unlink()
 
 
 def inspect_table(
