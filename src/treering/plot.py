@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import importlib
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from treering.core.schema import ColumnType
 from treering.core.units import DAY_S
 from treering.errors import UsageError, missing_extra
+from treering.panels import Panel, render_panels
 from treering.readings import Readings
 
 GAP_STEPS: Final = 5.0
@@ -132,58 +134,34 @@ def _with_gaps(
 
 
 def render_plot(
-    readings: Readings, *, title: str = "", width: int | None = None, height: int = 20
+    readings: Readings, *, title: str = "", width: int | None = None, height: int = 16
 ) -> str:
-    """Return a picture of readings as text for a terminal.
+    """Return a picture of readings as text for a terminal, in braille dots.
+
+    Each line has a panel of its own, with a scale of its own, above one axis of time.
 
     Args:
         readings: One series or several, with a numeric column or several.
         title: Stands above.
         width: In characters; the terminal's by default.
-        height: In lines.
+        height: In lines, over all panels; each panel has at least four.
 
     Raises:
-        MissingExtraError: plotext is not installed.
-        UsageError: Nothing to draw.
+        UsageError: Nothing to draw, or too many lines.
     """
-    plt = _import("plotext", "drawing in the terminal")
-    import shutil
-
     columns = width or shutil.get_terminal_size((100, 24)).columns
-    lines = plan_lines(readings, points_max=4 * columns)
-    plt.clear_figure()
-    plt.theme("clear")
-    plt.plotsize(columns, height)
-    plt.title(title or _title(readings))
-    for line in lines:
-        _plot_pieces(plt, line)
-    first = min(float(line.time_s[0]) for line in lines)
-    last = max(float(line.time_s[-1]) for line in lines)
-    ticks = np.linspace(first, last, max(2, min(6, columns // 22)))
-    plt.xticks(ticks.tolist(), [_tick(t, last - first) for t in ticks.tolist()])
-    plt.xlabel("UTC")
-    return str(plt.build())
-
-
-def _plot_pieces(plt: Any, line: PlotLine) -> None:
-    # plotext joins what it is given; each stretch between gaps is a plot of its own.
-    is_there = np.isfinite(line.values)
-    edges = np.flatnonzero(np.diff(is_there.astype(np.int8), prepend=0, append=0))
-    for place, (start, end) in enumerate(zip(edges[::2], edges[1::2], strict=True)):
-        label = {"label": line.name} if place == 0 else {}
-        plt.plot(
-            line.time_s[start:end].tolist(),
-            line.values[start:end].tolist(),
-            marker="braille",
-            **label,
-        )
+    lines = plan_lines(readings, points_max=8 * columns)
+    panels = [Panel(name=line.name, x=line.time_s, y=line.values) for line in lines]
+    return render_panels(
+        panels, title=title or _title(readings), width=columns, height=height, x_label=_tick
+    )
 
 
 def _tick(time_s: float, span_s: float) -> str:
     moment = dt.datetime.fromtimestamp(time_s, tz=dt.UTC)
     if span_s > 3 * DAY_S:
         return moment.strftime("%Y-%m-%d")
-    return moment.strftime("%m-%d %H:%M" if span_s > DAY_S / 2 else "%H:%M:%S")
+    return moment.strftime("%m-%d %H:%MZ" if span_s > DAY_S / 2 else "%H:%M:%SZ")
 
 
 def write_png(readings: Readings, path: Path, *, title: str = "") -> None:

@@ -97,8 +97,6 @@ def _overview(engine: str, found: list[tuple[Table, TableInfo]]) -> list[Any]:
 def _detail(table: Table, facts: TableInfo) -> list[Any]:
     from rich.text import Text
 
-    from treering.cli.output import render_table
-
     columns = ", ".join(f"{column.name} {column.type}" for column in table.columns)
     design = table.spec.design
     lines = [
@@ -112,10 +110,17 @@ def _detail(table: Table, facts: TableInfo) -> list[Any]:
     ]
     parts: list[Any] = [Text(line) for line in lines]
     if facts.parts:
-        names = list(dict.fromkeys(name for part in facts.parts for name in part))
-        rows = [[_cell(part.get(name)) for name in names] for part in facts.parts]
-        parts.append(render_table(names, rows, right=1))
+        parts.append(render_parts(facts))
     return parts
+
+
+def render_parts(facts: TableInfo) -> Any:
+    """Return the parts of a table, such as files, as something that Rich prints."""
+    from treering.cli.output import render_table
+
+    names = list(dict.fromkeys(name for part in facts.parts for name in part))
+    rows = [[_cell(part.get(name)) for name in names] for part in facts.parts]
+    return render_table(names, rows, right=1)
 
 
 def _cell(value: Any) -> str:
