@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.engine.contract import EngineContract
-from treering.engine.cassandra.engine import CassandraEngine
+import treering
+from tests.engine.contract import EngineContract, StoreContract
+from treering.engine.cassandra import CassandraEngine
 from treering.engine.protocol import Engine
+from treering.store import Store
 from treering.testing import LocalCassandra
-
-if TYPE_CHECKING:
-    from treering.core.table import TableSpec
 
 
 @pytest.fixture(scope="module")
 def shared_url(cassandra_node: LocalCassandra) -> str:
     """The address of a keyspace that the tests of this module share."""
-    url = cassandra_node.url(f"contract_{uuid.uuid4().hex[:8]}")
-    CassandraEngine.connect(url, replication={"datacenter1": 1}).close()
-    return url
+    return cassandra_node.url(f"contract_{uuid.uuid4().hex[:8]}")
 
 
 class TestCassandraEngine(EngineContract):
@@ -31,3 +27,10 @@ class TestCassandraEngine(EngineContract):
         engine = CassandraEngine.connect(shared_url, replication={"datacenter1": 1})
         yield engine
         engine.close()
+
+
+class TestCassandraStore(StoreContract):
+    @pytest.fixture
+    def store(self, clock: treering.ManualClock, shared_url: str) -> Iterator[Store]:
+        with treering.open(shared_url, clock=clock, replication={"datacenter1": 1}) as store:
+            yield store
