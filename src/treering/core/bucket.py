@@ -345,7 +345,8 @@ def parse_bucket(text: str) -> Bucket:
     match = _TEXT.match(text)
     if match is not None:
         start_s, width = _start_and_width(match)
-        if width is not None and render_bucket(start_s, width) == text:
+        is_start = width is not None and bucket_start_s(start_s, width) == start_s
+        if width is not None and is_start and render_bucket(start_s, width) == text:
             return _bucket_from_start(start_s, width)
     raise WidthError(
         f"{text!r} is not the text of a bucket",

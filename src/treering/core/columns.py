@@ -155,7 +155,8 @@ def _array_of(values: Any, column: Column) -> npt.NDArray[Any]:
     if nulls is None or not nulls.any():
         return np.asarray(values)
     # As plain numbers, a null would turn into NaN and big integers into doubles.
-    array: npt.NDArray[Any] = np.array(values, dtype=object)
+    as_list = getattr(values, "tolist", None) or values.to_list
+    array = np.fromiter(as_list(), dtype=object, count=len(values))
     array[nulls] = None
     return array
 

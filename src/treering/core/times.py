@@ -324,14 +324,7 @@ def ticks_from_array(
         UsageError: Integers without a unit, naive datetimes, or something that is no time.
     """
     if isinstance(times, np.ma.MaskedArray):
-        ticks, valid, floored = ticks_from_array(
-            times.filled() if times.dtype != object else times.filled(None),
-            precision=precision,
-            unit=unit,
-            zone=zone,
-        )
-        there = ~np.ma.getmaskarray(times)
-        return np.where(there, ticks, 0), valid & there, floored & there
+        return _ticks_from_masked(times, precision, unit, zone)
     array = times if isinstance(times, np.ndarray) else _as_array(times)
     if array.ndim != 1:
         raise UsageError(f"times must be one-dimensional, not of shape {array.shape}")
@@ -350,6 +343,19 @@ def ticks_from_array(
         f"an array of {array.dtype} is not an array of times",
         hint="pass datetime64, aware datetimes, ISO text with a zone, or integers with unit=",
     )
+
+
+def _ticks_from_masked(
+    times: np.ma.MaskedArray[Any, Any], precision: Precision, unit: str | None, zone: Any
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    there = ~np.ma.getmaskarray(times)
+    data = np.asarray(times.data)
+    if data.dtype.kind in "OUT":
+        # What stands under a mask is nothing, whatever its type.
+        data = data.astype(object)
+        data[~there] = None
+    ticks, valid, floored = ticks_from_array(data, precision=precision, unit=unit, zone=zone)
+    return np.where(there, ticks, 0), valid & there, floored & there
 
 
 def _as_array(times: npt.ArrayLike) -> npt.NDArray[Any]:

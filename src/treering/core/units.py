@@ -208,7 +208,8 @@ def render_rate(rate_hz: float) -> str:
     """Return a rate in the unit that keeps its number between 1 and the next unit."""
     for unit, unit_s in (("s", 1), ("min", MINUTE_S), ("h", HOUR_S), ("d", DAY_S)):
         if rate_hz * unit_s >= 1 - 1e-9:
-            return f"{rate_hz * unit_s:.6g}/{unit}"
+            count = rate_hz * unit_s
+            return f"{count:.6g}/{unit}" if count < 999_999 else f"{count:.0f}/{unit}"
     return f"{rate_hz * DAY_S:.6g}/d"
 
 
