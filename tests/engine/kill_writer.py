@@ -235,7 +235,7 @@ def main() -> int:
         took_s = time.monotonic() - started_s
     print(
         f"{outcome.kills} kills, {outcome.acknowledged:,} readings acknowledged, "
-        f"{len(outcome.faults)} faults, {took_s:.0f} s"
+        f"{len(outcome.faults)} faults, {took_s:.0f} s (seed {options.seed})"
     )
     for fault in outcome.faults[:20]:
         print(fault)
