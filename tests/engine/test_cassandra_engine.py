@@ -18,6 +18,7 @@ import treering
 from tests.engine.contract import DAY_MS, NOW_MS, read_all, spec_of, write_of
 from treering.core.bucket import bucket_of
 from treering.core.columns import column_from_list
+from treering.core.ddl import parse_comment
 from treering.core.read_plan import PartitionRead
 from treering.core.table import TableSpec
 from treering.core.units import DAY_S
@@ -121,7 +122,7 @@ def test_missing_values_leave_no_tombstone(
 
 def _rows_and_tombstones(session: Session, select: str, bucket: str) -> tuple[int, int]:
     result = session.execute(select, (bucket,), trace=True)
-    events = result.get_query_trace(max_wait=30).events
+    events = result.get_query_trace(max_wait_sec=30).events
     found = [
         re.fullmatch(r"Read (\d+) live rows and (\d+) tombstone cells", event.description)
         for event in events
@@ -295,11 +296,12 @@ def test_catalog_of_a_newer_release_is_refused(
         f"UPDATE {keyspace}.treering_tables SET format = 99 WHERE name = %s IF EXISTS",
         (spec.name,),
     )
-    for refused in (
+    refusals: list[Callable[[], object]] = [
         lambda: engine.load_table(spec.name),
         lambda: engine.create_table(spec),
         lambda: engine.drop_table(spec),
-    ):
+    ]
+    for refused in refusals:
         with pytest.raises(treering.SchemaMismatchError, match="format 99"):
             refused()
 
@@ -313,7 +315,7 @@ def test_table_keeps_the_comment_that_its_design_is_read_from(
         "WHERE keyspace_name = %s AND table_name = %s",
         (keyspace, spec.name),
     ).one()
-    assert treering.core.ddl.parse_comment(row.comment) == spec.design
+    assert parse_comment(row.comment) == spec.design
     assert row.read_repair == "NONE"
     assert f"ID = {row.id}" in engine.plan_create(spec)[-1]
 

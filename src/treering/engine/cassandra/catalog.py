@@ -189,7 +189,9 @@ class Catalog:
         what = f"creating the table {spec.name}"
         if self._table_row(spec.name) is None:
             self._link.run_ddl(self._create_table_cql(spec, spec.incarnation), what)
-        self._link.await_schema_agreement(what)
+        else:
+            # Another creator made it a moment ago, maybe on another node.
+            self._link.await_schema_agreement(what)
         found = self._table_row(spec.name)
         if found is not None and found["id"] != self._table_id(spec.name, spec.incarnation):
             raise self._from_elsewhere(spec.name)
@@ -226,7 +228,6 @@ class Catalog:
         if found is not None and found["id"] == self._table_id(name, incarnation):
             what = f"dropping the table {name}"
             self._link.run_ddl(self._cql.drop_table(name), what)
-            self._link.await_schema_agreement(what)
         self.series.drop(name, incarnation, row["shards"])
         self._set_state(name, incarnation, _DROPPING, _DROPPED)
 
@@ -322,8 +323,9 @@ class Catalog:
             what = f"creating the catalog of {self._keyspace} for {name}"
             for statement in self._create_catalog_cql():
                 self._link.run_ddl(statement, what)
+        else:
             # Another creator may have made it a moment ago, on another node.
-            self._link.await_schema_agreement(what)
+            self._link.await_schema_agreement(f"opening the catalog of {self._keyspace}")
         self._is_made = True
 
     def _has_keyspace(self) -> bool:

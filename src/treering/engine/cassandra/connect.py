@@ -11,11 +11,13 @@ import logging
 import os
 import ssl
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from treering.engine.cassandra import statements
 from treering.engine.cassandra.driver import (
     EXEC_PROFILE_DEFAULT,
     Cluster,
@@ -39,6 +41,7 @@ from treering.errors import EngineTimeoutError, UsageError
 
 CONNECT_TIMEOUT_S: Final = 5.0
 SCHEMA_TIMEOUT_S: Final = 30.0
+SCHEMA_POLL_S: Final = 0.1
 RECONNECT_MAX_S: Final = 30.0
 HEARTBEAT_S: Final = 10.0
 PREPARED_MAX: Final = 256
@@ -234,8 +237,7 @@ class Link:
         future = result.response_future
         for warning in future.warnings or ():
             log.warning("%s: %s", what, warning)
-        if not future.is_schema_agreed:
-            self.await_schema_agreement(what)
+        self.await_schema_agreement(what)
 
     def await_schema_agreement(self, what: str) -> None:
         """Wait until all nodes that are up have the same schema.
@@ -243,13 +245,28 @@ class Link:
         Raises:
             EngineTimeoutError: They do not in time.
         """
-        try:
-            self.session.cluster.refresh_schema_metadata(SCHEMA_TIMEOUT_S)
-        except Exception as error:
-            raise EngineTimeoutError(
-                f"the nodes did not agree on the schema within {SCHEMA_TIMEOUT_S:g} s after {what}",
-                hint="see nodetool describecluster; then run the same again, it goes on from there",
-            ) from error
+        deadline = time.monotonic() + SCHEMA_TIMEOUT_S
+        while len(versions := self._schema_versions(what)) > 1:
+            if time.monotonic() > deadline:
+                raise EngineTimeoutError(
+                    f"the nodes still have {len(versions)} versions of the schema "
+                    f"{SCHEMA_TIMEOUT_S:g} s after {what}",
+                    hint="see nodetool describecluster; then do the same again, it goes on there",
+                )
+            time.sleep(SCHEMA_POLL_S)
+
+    def _schema_versions(self, what: str) -> set[Any]:
+        # Both tables of one node: each node's view is its own.
+        hosts = self.local_hosts()
+        near = hosts[0] if hosts else None
+        down = {h.address for h in self.session.cluster.metadata.all_hosts() if h.is_up is False}
+        one = ConsistencyLevel.ONE
+        local = self.query(statements.SCHEMA_LOCAL, what=what, consistency=one, host=near)
+        peers = self.query(statements.SCHEMA_PEERS, what=what, consistency=one, host=near)
+        versions = {row["schema_version"] for row in local}
+        versions |= {row["schema_version"] for row in peers if row["rpc_address"] not in down}
+        # A node that left long ago may still have a row, without a version.
+        return versions - {None}
 
     def close(self) -> None:
         """Close the session, and the cluster where it is ours."""

@@ -28,6 +28,8 @@ COLUMNS: Final = (
     "SELECT column_name, type, kind, position, clustering_order "
     "FROM system_schema.columns WHERE keyspace_name = ? AND table_name = ?"
 )
+SCHEMA_LOCAL: Final = "SELECT schema_version FROM system.local"
+SCHEMA_PEERS: Final = "SELECT rpc_address, schema_version FROM system.peers"
 SETTING: Final = "SELECT value FROM system_views.settings WHERE name = ?"
 DISK_USAGE: Final = (
     "SELECT mebibytes FROM system_views.disk_usage WHERE keyspace_name = ? AND table_name = ?"
