@@ -52,8 +52,12 @@ def blocks_of(page: Path) -> Iterator[Block]:
 
 
 def needs_node(page: Path) -> bool:
-    """Return whether a page talks to Cassandra."""
-    return any(PLANT in block.body for block in blocks_of(page) if block.kind in RUNNABLE)
+    """Return whether a page talks to Cassandra, or starts nodes."""
+    return any(
+        PLANT in block.body or "LocalCassandra" in block.body
+        for block in blocks_of(page)
+        if block.kind in RUNNABLE and not block.note.startswith("not run:")
+    )
 
 
 def run_page(page: Path, folder: Path, url: str | None) -> int:

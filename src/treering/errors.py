@@ -19,6 +19,9 @@ class TreeringError(Exception):
         facts: Numbers and names of the case, readable as attributes.
     """
 
+    retryable = False
+    """Whether doing the same again may succeed, without anything being changed first."""
+
     def __init__(self, message: str, *, hint: str = "", **facts: Any) -> None:
         super().__init__(message)
         self.message = message
@@ -70,8 +73,6 @@ class RefusedReadingsError(UsageError):
 
 class EngineError(TreeringError):
     """The engine could not do what it was asked to do."""
-
-    retryable = False
 
 
 class UnavailableError(EngineError, ConnectionError):

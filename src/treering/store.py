@@ -19,7 +19,7 @@ from treering.core.table import FUTURE_LIMIT_S, Finer, TableSpec
 from treering.core.units import Precision, parse_duration_s, parse_rate_hz
 from treering.core.window import parse_window
 from treering.engine.protocol import Engine
-from treering.errors import StoreClosedError, TableNotFoundError, UsageError
+from treering.errors import DesignError, StoreClosedError, TableNotFoundError, UsageError
 from treering.fanout.permits import Permits
 from treering.table import Table, TableContext
 
@@ -70,23 +70,32 @@ class Store:
         """``memory``, ``sqlite`` or ``cassandra``."""
         return self._engine.name
 
-    def create(self, name: str, **choices: Any) -> Table:
+    def create(self, name: str, *, force: bool = False, **choices: Any) -> Table:
         """Create a table from what its readings are like; returns the one that is there if equal.
 
         Args:
             name: Lower-case identifier.
+            force: Create the table although a verdict of its design is an error.
             **choices: As :meth:`plan_create`.
 
         Raises:
-            DesignError: The design is refused; the message says what would fit.
+            DesignError: The design is refused, or a verdict is an error; says what would fit.
             SchemaMismatchError: A table of that name with another design is there.
         """
         plan = self.plan_create(name, **choices)
-        return self.create_from(plan)
+        return self.create_from(plan, force=force)
 
-    def create_from(self, plan: CreatePlan) -> Table:
-        """Create the table of a plan that was looked at before."""
+    def create_from(self, plan: CreatePlan, *, force: bool = False) -> Table:
+        """Create the table of a plan that was looked at before; raises as :meth:`create`."""
         self._check_open()
+        errors = [verdict for verdict in plan.design.verdicts if verdict.severity == "error"]
+        if errors and not force:
+            raise DesignError(
+                f"the design of {plan.spec.name!r} has an error: "
+                + "; ".join(verdict.why for verdict in errors),
+                hint="leave out the choice that it names, or create with force (--force)",
+                verdicts=tuple(errors),
+            )
         return self._table(self._engine.create_table(plan.spec))
 
     def plan_create(

@@ -18,7 +18,7 @@ from treering.core.times import TimeInput, parse_time
 from treering.core.units import YEAR_S, Interval, Precision
 from treering.core.write_plan import Duplicates, WriteInput, plan_write
 from treering.engine.protocol import Engine, ExpireReport, TableInfo
-from treering.errors import EngineError, SeriesNotFoundError, UsageError
+from treering.errors import SeriesNotFoundError, TreeringError, UsageError
 from treering.fanout.permits import Permits
 from treering.fanout.read import ReadFanOut
 from treering.fanout.run import run_fan_out
@@ -225,11 +225,11 @@ class Table:
                 return context.engine.submit_write(self._spec, request.group[0])
             return context.engine.submit_writes(self._spec, request.group)
 
-        error: EngineError | None = None
+        error: TreeringError | None = None
         try:
             for _ in self._run(fan_out, submit, timeout_s):
                 pass
-        except EngineError as stopped:
+        except TreeringError as stopped:
             error = stopped
         if error is None and fan_out.failed:
             error = fan_out.failed[0][1]

@@ -11,7 +11,7 @@ from treering.core.table import TableSpec
 from treering.core.write_plan import PartitionWrite
 from treering.engine.memory import MemoryEngine
 from treering.engine.protocol import Page, PageRead
-from treering.errors import EngineError
+from treering.errors import EngineError, StoreClosedError
 
 Fault = Callable[[int, Any], EngineError | None]
 """From the number of a request, from 1, and the request to its failure; None: it succeeds."""
@@ -60,7 +60,11 @@ class FaultyEngine(MemoryEngine):
             number = len(self.requests)
             self._in_flight += 1
             self.in_flight_peak = max(self.in_flight_peak, self._in_flight)
-        return self._pool.submit(self._answer, number, request, work)
+        try:
+            return self._pool.submit(self._answer, number, request, work)
+        except RuntimeError as error:
+            # The pool was shut down by close, on another thread.
+            raise StoreClosedError("the store is closed") from error
 
     def _answer(self, number: int, request: Any, work: Callable[[], Any]) -> Any:
         try:

@@ -25,7 +25,7 @@ from treering.core.table import TableSpec
 from treering.core.times import render_ts
 from treering.core.write_plan import PartitionWrite
 from treering.engine.protocol import ExpireReport, Page, PageRead, Removal, TableInfo
-from treering.errors import EngineError, SchemaMismatchError, StoreClosedError
+from treering.errors import SchemaMismatchError, StoreClosedError, TreeringError
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ def done(work: Callable[[], T]) -> Future[T]:
     future: Future[T] = Future()
     try:
         future.set_result(work())
-    except EngineError as error:
+    except TreeringError as error:
         future.set_exception(error)
     return future
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from treering.core.read_plan import PartitionRead, ReadPlan
 from treering.engine.protocol import Page, PageRead
-from treering.errors import EngineError, PartialReadError
+from treering.errors import PartialReadError, TreeringError
 from treering.fanout.permits import ATTEMPTS_MAX, Permits, backoff_s
 
 PAGE_ROWS_MAX: Final = 50_000
@@ -30,7 +30,7 @@ class _Partition:
     due_s: float = 0.0
     rows: int = 0
     is_complete: bool = False
-    error: EngineError | None = None
+    error: TreeringError | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -77,7 +77,7 @@ class ReadFanOut:
         return tuple(p.read for p in self._partitions if p.error is not None)
 
     @property
-    def causes(self) -> tuple[EngineError, ...]:
+    def causes(self) -> tuple[TreeringError, ...]:
         """Why, for each of :attr:`missing`."""
         return tuple(p.error for p in self._partitions if p.error is not None)
 
@@ -139,12 +139,12 @@ class ReadFanOut:
         elif partition.is_complete and partition.rows == 0 and self._plan.limit is not None:
             self._look_ahead = min(2 * self._look_ahead, LOOK_AHEAD_MAX)
 
-    def on_error(self, request: tuple[int, PageRead], error: EngineError, now_s: float) -> None:
+    def on_error(self, request: tuple[int, PageRead], error: TreeringError, now_s: float) -> None:
         """Take a failure: retry the page later, or give the partition up.
 
         Raises:
             PartialReadError: A partition stayed failed and the caller wants all or nothing.
-            EngineError: The same, where the read is of one partition or nothing came at all.
+            TreeringError: The same, where the read is of one partition or nothing came at all.
         """
         partition = self._settled(request)
         partition.attempts += 1
@@ -207,7 +207,7 @@ class ReadFanOut:
 
 
 def partial_read_error(
-    plan: ReadPlan, missing: tuple[PartitionRead, ...], causes: tuple[EngineError, ...]
+    plan: ReadPlan, missing: tuple[PartitionRead, ...], causes: tuple[TreeringError, ...]
 ) -> PartialReadError:
     """Return the error of a read that misses partitions, naming them."""
     names = ", ".join(read.name for read in missing[:5]) + (" …" if len(missing) > 5 else "")

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from treering.errors import EngineError, EngineTimeoutError, StoreClosedError
+from treering.errors import EngineTimeoutError, StoreClosedError, TreeringError
 from treering.fanout.permits import Permits
 
 R = TypeVar("R")
@@ -35,7 +35,7 @@ class FanOut(Protocol[R]):
         """Take an answer."""
         ...
 
-    def on_error(self, request: R, error: EngineError, now_s: float) -> None:
+    def on_error(self, request: R, error: TreeringError, now_s: float) -> None:
         """Take a failure; raises when the whole must fail."""
         ...
 
@@ -70,7 +70,7 @@ def run_fan_out(
     Raises:
         EngineTimeoutError: The deadline passed.
         StoreClosedError: Cancelled.
-        EngineError: What the state machine raises.
+        TreeringError: What the state machine raises.
     """
     answers: queue.SimpleQueue[_Answer[R]] = queue.SimpleQueue()
     in_flight: set[Future[Any]] = set()
@@ -97,7 +97,7 @@ def _send(
 ) -> Future[Any]:
     try:
         future = submit(request)
-    except EngineError as error:
+    except TreeringError as error:
         future = Future()
         future.set_exception(error)
 
@@ -151,7 +151,7 @@ def _settle(fan_out: FanOut[R], answer: _Answer[R], permits: Permits, now_s: flo
     permits.learn(error)
     if error is None:
         fan_out.on_result(answer.request, answer.future.result())
-    elif isinstance(error, EngineError):
+    elif isinstance(error, TreeringError):
         fan_out.on_error(answer.request, error, now_s)
     else:
         raise error

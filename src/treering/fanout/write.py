@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from treering.core.write_plan import PartitionWrite
-from treering.errors import EngineError
+from treering.errors import TreeringError
 from treering.fanout.permits import ATTEMPTS_MAX, Permits, backoff_s
 
 BYTES_IN_FLIGHT_MAX: Final = 32_000_000
@@ -37,7 +37,7 @@ class WriteFanOut:
         self._next: WriteGroup | None = next(groups, None)
         self._in_flight = 0
         self._bytes = 0
-        self._failed: list[tuple[WriteGroup, EngineError]] = []
+        self._failed: list[tuple[WriteGroup, TreeringError]] = []
         self.rows_acknowledged = 0
 
     @property
@@ -46,7 +46,7 @@ class WriteFanOut:
         return self._in_flight == 0 and not self._retries and self._next is None
 
     @property
-    def failed(self) -> tuple[tuple[WriteGroup, EngineError], ...]:
+    def failed(self) -> tuple[tuple[WriteGroup, TreeringError], ...]:
         """The writes that were given up, with the reason of each."""
         return tuple(self._failed)
 
@@ -83,7 +83,7 @@ class WriteFanOut:
         self._settle(request)
         self.rows_acknowledged += sum(map(len, request.group))
 
-    def on_error(self, request: _Sent, error: EngineError, now_s: float) -> None:
+    def on_error(self, request: _Sent, error: TreeringError, now_s: float) -> None:
         """Take a failure: send the same write again later, or give it up.
 
         After a write was given up no new one is started; those under way are waited for.
