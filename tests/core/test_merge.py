@@ -65,7 +65,7 @@ def test_mask_says_what_the_scalar_rule_says(
         values[:] = [value for _, value in cells]
         arrays += [np.array([stamp for stamp, _ in cells], dtype=np.int64), values]
     expected = [is_newer(*one, *other, kind) for one, other in zip(ones, others, strict=True)]
-    assert newer_mask(*arrays[:2], *arrays[2:], column_type=kind).tolist() == expected
+    assert newer_mask(arrays[0], arrays[1], arrays[2], arrays[3], kind).tolist() == expected
 
 
 @pytest.mark.parametrize(

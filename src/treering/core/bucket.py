@@ -251,12 +251,20 @@ def fan_out_error(
     width: BucketWidth,
     count: int,
     fan_out_max: int,
+    *,
+    series_count: int = 1,
 ) -> FanOutTooWideError:
-    """Return the refusal of a read over too many partitions, with the width that would fit."""
-    fitting = [other for other in BucketWidth if count_buckets(interval, other) <= fan_out_max]
+    """Return the refusal of a read over too many partitions, with the width that would fit.
+
+    ``count`` and ``fan_out_max`` are over all of ``series_count`` series.
+    """
+    counts = {other: count_buckets(interval, other) * series_count for other in BucketWidth}
+    fitting = [other for other in BucketWidth if counts[other] <= fan_out_max]
     hint = "read a shorter interval, or raise fan_out_max"
+    if series_count > 1:
+        hint = "read fewer series or a shorter interval, or raise fan_out_max"
     if fitting:
-        hint += f"; a table with {fitting[0]} buckets would take {_times(interval, fitting[0])}"
+        hint += f"; a table with {fitting[0]} buckets would take {counts[fitting[0]]:,} partitions"
     return FanOutTooWideError(
         f"the read touches {count:,} partitions of width {width}, more than {fan_out_max:,}",
         hint=hint,
@@ -264,10 +272,6 @@ def fan_out_error(
         fan_out_max=fan_out_max,
         fitting_width=fitting[0].value if fitting else None,
     )
-
-
-def _times(interval: Interval, width: BucketWidth) -> str:
-    return f"{count_buckets(interval, width):,} partitions"
 
 
 def _days_from_civil(year: int, month: int, day: int) -> int:

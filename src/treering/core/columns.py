@@ -155,7 +155,9 @@ def _array_of(values: Any, column: Column) -> npt.NDArray[Any]:
     if nulls is None or not nulls.any():
         return np.asarray(values)
     # As plain numbers, a null would turn into NaN and big integers into doubles.
-    as_list = getattr(values, "tolist", None) or values.to_list
+    # pandas, Polars and Arrow in this order; all others may go through doubles.
+    names = ("tolist", "to_list", "to_pylist")
+    as_list = next(getattr(values, name) for name in names if hasattr(values, name))
     array = np.fromiter(as_list(), dtype=object, count=len(values))
     array[nulls] = None
     return array
@@ -211,7 +213,9 @@ def _convert_numbers(items: list[Any], column: Column) -> tuple[npt.NDArray[Any]
         number = float(items[place]) if abs(items[place]) < 2**1023 else np.inf
         exact, inexact = _convert(np.array([number]), column)
         values[place] = exact[0]
-        refused[place] = bool(inexact[0]) or not np.isfinite(exact[0]) or exact[0] != items[place]
+        # As Python integers: NumPy would round the other side of the comparison.
+        is_exact = bool(np.isfinite(exact[0])) and int(exact[0]) == items[place]
+        refused[place] = bool(inexact[0]) or not is_exact
     return values, refused
 
 

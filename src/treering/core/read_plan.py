@@ -129,7 +129,7 @@ def plan_read(
     names = tuple(dict.fromkeys(series))
     count = count_buckets(clipped, spec.width) * len(names)
     if count > fan_out_max:
-        raise fan_out_error(clipped, spec.width, count, fan_out_max)
+        raise fan_out_error(clipped, spec.width, count, fan_out_max, series_count=len(names))
     rows = _estimate_rows(spec, clipped, len(names), limit)
     if rows > rows_max:
         raise FanOutTooWideError(
