@@ -20,8 +20,10 @@ from treering.errors import SchemaMismatchError, UsageError
 
 
 def spec_of(**stated: Any) -> TableSpec:
-    own = {key: stated.pop(key) for key in ("name", "finer", "future_limit_s") if key in stated}
-    return TableSpec(**({"name": "readings", "design": planned(**stated)} | own))
+    names = ("name", "finer", "future_limit_s")
+    own: dict[str, Any] = {name: stated.pop(name) for name in names if name in stated}
+    own.setdefault("name", "readings")
+    return TableSpec(design=planned(**stated), **own)
 
 
 @given(workloads())

@@ -179,7 +179,7 @@ def test_each_reason_holds_at_its_edge() -> None:
 
 def test_reading_is_refused_once_for_the_first_reason_that_holds() -> None:
     spec = spec_of(finer="refuse")
-    everything = {"finer": [True], "unfit": [True], "value": [None]}
+    everything: dict[str, Any] = {"finer": [True], "unfit": [True], "value": [None]}
     for timed, reason in ((False, Reason.NO_TIME), (True, Reason.FINER)):
         plan = planned_write(spec, [0], timed=[timed], **everything)
         assert [refusal.reason for refusal in plan.refusals()] == [reason]
@@ -207,7 +207,7 @@ def test_nothing_is_too_old_where_readings_are_kept_for_ever() -> None:
 
 def test_reading_without_any_value_is_refused_and_a_missing_column_is_left_out() -> None:
     plan = planned_write(
-        TWO, [NOW_MS, NOW_MS + 1, NOW_MS + 2], a=[1.0, None, 2.0], b=[None, None, None]
+        TWO, [NOW_MS - 9, NOW_MS - 8, NOW_MS - 7], a=[1.0, None, 2.0], b=[None, None, None]
     )
     assert [(r.index, r.reason) for r in plan.refusals()] == [(1, Reason.EMPTY)]
     (write,) = plan.writes
@@ -216,7 +216,7 @@ def test_reading_without_any_value_is_refused_and_a_missing_column_is_left_out()
 
 
 def test_missing_value_beside_others_stays_missing_in_its_partition() -> None:
-    plan = planned_write(TWO, [NOW_MS, NOW_MS + 1], a=[1.0, None], b=[None, "x"])
+    plan = planned_write(TWO, [NOW_MS - 9, NOW_MS - 8], a=[1.0, None], b=[None, "x"])
     (write,) = plan.writes
     assert {name: data.to_list() for name, data in write.columns.items()} == {
         "a": [1.0, None],
@@ -236,9 +236,8 @@ def test_missing_value_beside_others_stays_missing_in_its_partition() -> None:
 )
 def test_duplicates_are_equal_only_bit_for_bit(one: Any, other: Any, reason: Any) -> None:
     plan = planned_write(TWO, [NOW_MS, NOW_MS], a=[one, other], b=["x", "x"])
-    assert [refusal.reason for refusal in plan.refusals()] == [reason, reason] * (
-        reason is not None
-    )
+    found = [refusal.reason for refusal in plan.refusals()]
+    assert found == ([] if reason is None else [reason, reason])
     assert plan.repeats == (0 if reason else 1)
 
 
@@ -302,10 +301,12 @@ def test_lifetime_of_the_future_stays_within_twenty_years() -> None:
 
 
 def test_lifetime_is_sent_where_the_table_has_another_default() -> None:
-    shorter = spec_of(overrides=Overrides(ttl_s=40 * DAY_S))
-    assert shorter.default_ttl_s == 40 * DAY_S
-    assert lifetime_of(shorter, NOW_MS) == RETENTION_S
-    assert lifetime_of(shorter, NOW_MS - 5 * DAY_MS) == 25 * DAY_S
+    longer = spec_of(overrides=Overrides(ttl_s=40 * DAY_S))
+    assert longer.window_s is not None
+    assert longer.default_ttl_s == 40 * DAY_S
+    assert lifetime_of(longer, NOW_MS) == RETENTION_S
+    windows = -(-25 * DAY_S // longer.window_s)
+    assert lifetime_of(longer, NOW_MS - 5 * DAY_MS) == windows * longer.window_s
 
 
 def test_one_bucket_is_written_in_as_many_parts_as_it_has_lifetimes() -> None:
@@ -313,9 +314,9 @@ def test_one_bucket_is_written_in_as_many_parts_as_it_has_lifetimes() -> None:
     monday = NOW_MS - 7 * DAY_MS  # 2026-11-23, the start of an ISO week.
     plan = planned_write(spec, [monday + day * DAY_MS for day in (5, 0, 1, 6)])
     assert len({write.bucket for write in plan.writes}) == 1
-    assert [(write.ttl_s or 0) // DAY_S for write in plan.writes] == [0, 23, 24, 28]
+    assert [(write.ttl_s or 0) // DAY_S for write in plan.writes] == [23, 24, 28, 29]
     days = [[(ts - monday) // DAY_MS for ts in write.ts.tolist()] for write in plan.writes]
-    assert days == [[6], [0], [1], [5]]
+    assert days == [[0], [1], [5], [6]]
 
 
 # Parts
@@ -323,13 +324,14 @@ def test_one_bucket_is_written_in_as_many_parts_as_it_has_lifetimes() -> None:
 
 @given(st.integers(1, 40), st.integers(1, 45))
 def test_split_keeps_every_reading_once_and_in_order(count: int, rows_max: int) -> None:
-    (write,) = planned_write(SPEC, list(range(NOW_MS, NOW_MS + count))).writes
+    noon = NOW_MS - DAY_MS // 2
+    (write,) = planned_write(SPEC, list(range(noon, noon + count))).writes
     parts = list(write.split(rows_max))
     assert all(1 <= len(part) <= rows_max for part in parts)
     assert [ts for part in parts for ts in part.ts.tolist()] == write.ts.tolist()
     values = [part.columns["value"].to_list() for part in parts]
     assert list(itertools.chain(*values)) == write.columns["value"].to_list()
-    assert {(p.name, p.write_us, p.ttl_s) for p in parts} == {("s/2026-11-30", 77, None)}
+    assert {(p.name, p.write_us, p.ttl_s) for p in parts} == {("s/2026-11-29", 77, None)}
     assert all(np.shares_memory(part.ts, write.ts) for part in parts)
 
 
