@@ -7,6 +7,7 @@ field in the reason; missing and NaN are different; nothing depends on the local
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -81,7 +82,16 @@ def _parse_bare(text: str, column_type: ColumnType) -> Any:
         case ColumnType.INT | ColumnType.BIGINT:
             return _integer(text)
         case _:
-            return float(text) if _NUMBER.fullmatch(text) else None
+            return _double(text)
+
+
+def _double(text: str) -> float | None:
+    if _NUMBER.fullmatch(text) is None:
+        return None
+    value = float(text)
+    # Digits that only an infinity could stand for are refused: it would be another value.
+    is_beyond = math.isinf(value) and any(digit in text for digit in "0123456789")
+    return None if is_beyond else value
 
 
 def _integer(text: str) -> int | None:
@@ -116,10 +126,9 @@ def value_from_json(value: Any, name: str, column: Column) -> Any:
             if value in _NONFINITE:
                 return float(_NONFINITE[value])
         case ColumnType.DOUBLE | ColumnType.FLOAT if is_number:
-            try:
-                return float(value)
-            except OverflowError:
-                return float("inf") if value > 0 else float("-inf")
+            number = _double_of(value)
+            if number is not None:
+                return number
         case ColumnType.INT | ColumnType.BIGINT if is_number:
             whole = isinstance(value, int) or (value == value and value % 1 == 0)
             if whole:
@@ -127,6 +136,15 @@ def value_from_json(value: Any, name: str, column: Column) -> Any:
         case _:
             pass
     raise _wrong_type(value, name, column)
+
+
+def _double_of(value: float) -> float | None:
+    # JSON has no infinity: a number that became one was too large for a double.
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return None if math.isinf(number) else number
 
 
 def parse_moment(value: Any, rule: TimeRule) -> tuple[int, bool]:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from treering.core.schema import ColumnType
 from treering.core.units import DAY_S
 from treering.errors import UsageError, missing_extra
-from treering.panels import Panel, render_panels
+from treering.plot.panels import Panel, render_panels
 from treering.readings import Readings
 
 GAP_STEPS: Final = 5.0
