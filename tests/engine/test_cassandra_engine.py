@@ -416,6 +416,23 @@ def test_datacentre_is_that_of_the_contact_point_where_none_is_named(
     assert "'datacenter1': '1'" in caught.value.hint
 
 
+def test_server_that_speaks_an_older_protocol_is_spoken_to_in_version_4(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Version 66 is DataStax's: Cassandra refuses it as 3.11 refuses version 5.
+    monkeypatch.setattr("treering.engine.cassandra.connect._PROTOCOLS", (66, 4))
+    engine = connect()
+    assert engine._link.session.cluster.protocol_version == 4
+    spec = engine.create_table(spec_of(columns="temp:double,note:text"))
+    write = write_of(spec, "s", [NOW_MS, NOW_MS + 1], temp=[1.0, None], note=["a", "b"])
+    engine.submit_write(spec, write).result(30)
+    assert read_all(engine, spec, "s", NOW_MS, NOW_MS + 2, rows_max=1) == [
+        (NOW_MS, 1.0, "a"),
+        (NOW_MS + 1, None, "b"),
+    ]
+    assert engine.load_table(spec.name) == spec
+
+
 def test_password_is_sent_and_shown_nowhere(
     connect: Connect, cassandra_keyspace: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -101,6 +101,7 @@ def _retry(work: Callable[[], T], bound_s: float = 120.0) -> T:
         except treering.EngineError as error:
             if not error.retryable or time.monotonic() > deadline:
                 raise
+            time.sleep(0.05)
 
 
 def test_ring_keeps_working_at_local_quorum_with_one_node_killed(

@@ -115,3 +115,4 @@ def _connect_within(url: str, bound_s: float) -> CassandraEngine:
         except treering.UnavailableError:
             if time.monotonic() > deadline:
                 raise
+            time.sleep(0.05)
