@@ -112,14 +112,18 @@ def _send(
 
 def _check_outcome(now_s: float, deadline_s: float, is_cancelled: Callable[[], bool]) -> None:
     if is_cancelled():
-        raise StoreClosedError(
-            "the store was closed while this was under way", hint="open the store again"
-        )
+        raise _cancelled()
     if now_s >= deadline_s:
         raise EngineTimeoutError(
             "the whole did not finish before its deadline",
             hint="raise timeout_s, read a shorter interval, or look at the server's load",
         )
+
+
+def _cancelled() -> StoreClosedError:
+    return StoreClosedError(
+        "the store was closed while this was under way", hint="open the store again"
+    )
 
 
 def _wait(
@@ -147,7 +151,7 @@ def _wait(
 
 
 def _settle(fan_out: FanOut[R], answer: _Answer[R], permits: Permits, now_s: float) -> None:
-    error = answer.future.exception()
+    error = _cancelled() if answer.future.cancelled() else answer.future.exception()
     permits.learn(error)
     if error is None:
         fan_out.on_result(answer.request, answer.future.result())
