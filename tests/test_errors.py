@@ -95,15 +95,6 @@ def test_only_what_may_pass_by_itself_is_retryable() -> None:
     assert EngineTimeoutError.retryable
 
 
-def test_cause_is_kept() -> None:
-    with pytest.raises(TreeringError) as caught:
-        try:
-            raise KeyError("inner")
-        except KeyError as error:
-            raise TreeringError("outer") from error
-    assert isinstance(caught.value.__cause__, KeyError)
-
-
 def test_missing_extra_says_what_to_install() -> None:
     error = missing_extra("Readings.to_pandas", "pandas")
     assert isinstance(error, MissingExtraError)
