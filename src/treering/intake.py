@@ -163,7 +163,9 @@ def _arrays_of(frame: Any) -> dict[str, _FrameColumn]:
 def _from_arrow(pa: Any, array: Any) -> _FrameColumn:
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks else pa.array([], type=array.type)
-    if pa.types.is_dictionary(array.type):
+    # A dictionary of text goes the way of text below: Arrow cannot decode one of string views,
+    # which is what categoricals of Polars are.
+    if pa.types.is_dictionary(array.type) and pa.types.is_primitive(array.type.value_type):
         array = array.dictionary_decode()
     if pa.types.is_timestamp(array.type):
         values = array.cast(pa.timestamp(array.type.unit)).to_numpy(zero_copy_only=False)
