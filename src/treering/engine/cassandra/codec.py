@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -45,19 +46,21 @@ def batches_of(
         columns: All columns of the table, in the order of the statement.
         bytes_max: The most bytes of a batch; a row that alone has more goes alone.
     """
-    rows = _rows_of(write, columns)
-    for size in _batch_sizes(write, columns, bytes_max):
-        yield [next(rows) for _ in range(size)]
-
-
-def _rows_of(write: PartitionWrite, columns: tuple[Column, ...]) -> Iterator[list[Any]]:
     head = [write.series.encode(), write.bucket.text.encode()]
     tail = [write.write_us.to_bytes(8, "big", signed=True)]
     if write.ttl_s is not None:
         tail.append(write.ttl_s.to_bytes(4, "big", signed=True))
     cells = [_cells_of(write.columns.get(column.name), column, len(write)) for column in columns]
-    for ts, *values in zip(_items(write.ts, _TS), *cells, strict=True):
-        yield [*head, ts, *values, *tail]
+    texts = [
+        cell
+        for cell, column in zip(cells, columns, strict=True)
+        if column.type is ColumnType.TEXT and column.name in write.columns
+    ]
+    fixed_bytes = _STATEMENT_BYTES + sum(map(len, (*head, *tail))) + _TS.itemsize
+    fixed_bytes += sum(_INT.size + (column.type.fixed_bytes or 0) for column in columns)
+    rows = zip(_items(write.ts, _TS), *cells, strict=True)
+    for size in _batch_sizes(len(write), texts, fixed_bytes, bytes_max):
+        yield [[*head, *row, *tail] for row in islice(rows, size)]
 
 
 def _cells_of(data: ColumnData | None, column: Column, count: int) -> list[Any]:
@@ -81,28 +84,20 @@ def _items(values: npt.NDArray[Any], wire: np.dtype[Any]) -> list[bytes]:
 
 
 def _batch_sizes(
-    write: PartitionWrite, columns: tuple[Column, ...], bytes_max: int
+    count: int, texts: list[list[Any]], fixed_bytes: int, bytes_max: int
 ) -> Iterator[int]:
-    row_bytes = _STATEMENT_BYTES + len(write.series.encode()) + len(write.bucket.text) + 3 * 8
-    row_bytes += sum(4 + (column.type.fixed_bytes or 0) for column in columns)
-    texts = [
-        data.values
-        for column in columns
-        if column.type is ColumnType.TEXT and (data := write.columns.get(column.name)) is not None
-    ]
     if not texts:
-        per_batch = max(1, bytes_max // row_bytes)
-        for start in range(0, len(write), per_batch):
-            yield min(per_batch, len(write) - start)
+        per_batch = max(1, bytes_max // fixed_bytes)
+        for start in range(0, count, per_batch):
+            yield min(per_batch, count - start)
         return
     size = total = 0
     for values in zip(*texts, strict=True):
-        # Up to three bytes a code point of the basic plane, four above: four is never too few.
-        row = row_bytes + sum(4 * len(value) for value in values if value is not None)
-        if size and total + row > bytes_max:
+        row_bytes = fixed_bytes + sum(len(value) for value in values if value is not UNSET_VALUE)
+        if size and total + row_bytes > bytes_max:
             yield size
             size = total = 0
-        size, total = size + 1, total + row
+        size, total = size + 1, total + row_bytes
     if size:
         yield size
 

@@ -124,7 +124,7 @@ class Link:
         self._rows_profile = clone(EXEC_PROFILE_DEFAULT, row_factory=rows_of, **settings)
         policy = self._raw_profile.load_balancing_policy
         self.local_dc: str = _local_dc_of(policy) or self._any_dc()
-        self._prepared: OrderedDict[str, PreparedStatement] = OrderedDict()
+        self._prepared: OrderedDict[tuple[str, int], PreparedStatement] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -146,22 +146,31 @@ class Link:
         hosts = self.session.cluster.metadata.all_hosts()
         return str(next((h.datacenter for h in hosts if h.datacenter), ""))
 
-    def prepare(self, cql: str, *, is_idempotent: bool = True) -> PreparedStatement:
+    def prepare(
+        self, cql: str, *, is_idempotent: bool = True, generation: int = 0
+    ) -> PreparedStatement:
         """Return the statement, prepared once.
+
+        Args:
+            cql: The statement.
+            is_idempotent: Whether sending it twice is the same as once.
+            generation: Counts the tables of one name: a table that was made anew may have other
+                types under the same text.
 
         Cost:
             A request to every node the first time. Not to be called on the driver's event loop
             for a statement that was not prepared before.
         """
+        key = (cql, generation)
         with self._lock:
-            statement = self._prepared.get(cql)
+            statement = self._prepared.get(key)
             if statement is not None:
-                self._prepared.move_to_end(cql)
+                self._prepared.move_to_end(key)
                 return statement
         statement = self.session.prepare(cql)
         statement.is_idempotent = is_idempotent
         with self._lock:
-            self._prepared[cql] = statement
+            self._prepared[key] = statement
             while len(self._prepared) > PREPARED_MAX:
                 self._prepared.popitem(last=False)
         return statement

@@ -62,10 +62,12 @@ class _PageFuture(Future[Page]):
 
     def result(self, timeout: float | None = None) -> Page:
         super().result(timeout)
-        if self._page is None:
-            assert self._raw is not None
-            self._page = decode_page(self._raw, self._columns)
+        # Two threads may both decode, with the same result; the page is there before the bytes go.
+        raw = self._raw
+        if self._page is None and raw is not None:
+            self._page = decode_page(raw, self._columns)
             self._raw = None
+        assert self._page is not None
         return self._page
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
@@ -267,7 +269,8 @@ class CassandraEngine:
         try:
             self._check_table(spec)
             prepared = self._link.prepare(
-                select_cql(self._keyspace, spec.name, read.columns, read.order)
+                select_cql(self._keyspace, spec.name, read.columns, read.order),
+                generation=spec.incarnation,
             )
             bound = BoundStatement(prepared, fetch_size=read.rows_max)
             bound.values = [
