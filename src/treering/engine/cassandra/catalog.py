@@ -18,8 +18,8 @@ from uuid import UUID
 from treering.core.ddl import render_create_keyspace, render_create_table
 from treering.core.table import CATALOG_FORMAT, TableSpec, check_format
 from treering.engine.cassandra import statements
-from treering.engine.cassandra.connect import Link
 from treering.engine.cassandra.driver import ConsistencyLevel
+from treering.engine.cassandra.link import Link
 from treering.engine.cassandra.schema import column_differences, option_differences, table_id_of
 from treering.engine.cassandra.series import SHARDS, SeriesList
 from treering.engine.cassandra.statements import CatalogStatements
@@ -304,10 +304,13 @@ class Catalog:
     # The keyspace and the catalog's own tables
 
     def _is_there(self) -> bool:
-        """Return whether the catalog is there; a keyspace that is not is an error."""
+        """Return whether the catalog is there.
+
+        A keyspace that is not is an error, unless creating a table would create it.
+        """
         if self._has_catalog():
             return True
-        if not self._has_keyspace():
+        if self._replication is None and not self._has_keyspace():
             raise self._no_keyspace()
         return False
 

@@ -21,7 +21,7 @@ from treering.core.times import render_ts
 from treering.core.write_plan import PartitionWrite
 from treering.engine.cassandra.catalog import Catalog, dropped_error
 from treering.engine.cassandra.codec import batches_of, decode_page
-from treering.engine.cassandra.connect import Link, link_of_session, open_link
+from treering.engine.cassandra.connect import link_of_session, open_link
 from treering.engine.cassandra.driver import (
     BatchStatement,
     BatchType,
@@ -31,6 +31,7 @@ from treering.engine.cassandra.driver import (
     Session,
 )
 from treering.engine.cassandra.faults import engine_error_of
+from treering.engine.cassandra.link import Link
 from treering.engine.cassandra.server_facts import read_workload_defaults
 from treering.engine.cassandra.statements import DISK_USAGE, insert_cql, select_cql
 from treering.engine.cassandra.url import (

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from treering.core.table import TableSpec
-from treering.engine.cassandra.connect import Link
 from treering.engine.cassandra.driver import BatchStatement, BatchType
 from treering.engine.cassandra.faults import engine_error_of
+from treering.engine.cassandra.link import Link
 from treering.engine.cassandra.statements import CatalogStatements
 
 SHARDS: Final = 16

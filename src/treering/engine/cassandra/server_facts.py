@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from treering.core.server import StorageMode
 from treering.engine.cassandra import statements
-from treering.engine.cassandra.connect import Link
 from treering.engine.cassandra.driver import ConsistencyLevel
+from treering.engine.cassandra.link import Link
 from treering.errors import EngineError
 
 _VERSION: Final = re.compile(r"^\d+\.\d+(?:\.\d+)?")

@@ -1,0 +1,254 @@
+"""A session of the driver with the settings and the prepared statements of one store.
+
+Rules of this file: every request has a timeout; every cache has a bound; what is asked of one
+node, such as its view of the schema, is asked of one node.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any, Final
+
+from treering.engine.cassandra import statements
+from treering.engine.cassandra.driver import (
+    EXEC_PROFILE_DEFAULT,
+    ConsistencyLevel,
+    OnceRetryPolicy,
+    PreparedStatement,
+    RawProtocolHandler,
+    Session,
+    raw_page_of,
+    rows_of,
+)
+from treering.engine.cassandra.faults import engine_error_of
+from treering.errors import EngineTimeoutError
+
+SCHEMA_TIMEOUT_S: Final = 30.0
+SCHEMA_POLL_S: Final = 0.1
+PREPARED_MAX: Final = 256
+IN_FLIGHT_PER_NODE: Final = 32
+IN_FLIGHT_MAX: Final = 256
+
+log = logging.getLogger(__name__)
+
+
+class Link:
+    """A session with its prepared statements.
+
+    Attributes:
+        session: Our own session.
+        where: The nodes it was opened on, for people.
+        local_dc: The datacentre that it talks to.
+        consistency: The level of reads and writes.
+        timeout_s: The bound of a request.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        is_cluster_ours: bool,
+        where: str,
+        consistency: str,
+        timeout_s: float,
+    ) -> None:
+        self.session = session
+        self.where = where
+        self.timeout_s = timeout_s
+        self.consistency = ConsistencyLevel.name_to_value[consistency]
+        strong = (ConsistencyLevel.QUORUM, ConsistencyLevel.ALL)
+        self.catalog_consistency = (
+            self.consistency if self.consistency in strong else ConsistencyLevel.LOCAL_QUORUM
+        )
+        session.client_protocol_handler = RawProtocolHandler
+        self._is_cluster_ours = is_cluster_ours
+        settings = {
+            "retry_policy": OnceRetryPolicy(),
+            "consistency_level": self.consistency,
+            "serial_consistency_level": ConsistencyLevel.SERIAL,
+            "request_timeout": timeout_s,
+        }
+        clone = session.execution_profile_clone_update
+        self._raw_profile = clone(EXEC_PROFILE_DEFAULT, row_factory=raw_page_of, **settings)
+        self._rows_profile = clone(EXEC_PROFILE_DEFAULT, row_factory=rows_of, **settings)
+        policy = self._raw_profile.load_balancing_policy
+        self.local_dc: str = _local_dc_of(policy) or self._any_dc()
+        self._prepared: OrderedDict[tuple[str, int], PreparedStatement] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def cluster_name(self) -> str:
+        """The name of the cluster, which is part of the ids of its tables."""
+        return str(self.session.cluster.metadata.cluster_name)
+
+    @property
+    def in_flight_max(self) -> int:
+        """How many requests are worth having in flight."""
+        return min(max(len(self.local_hosts()), 1) * IN_FLIGHT_PER_NODE, IN_FLIGHT_MAX)
+
+    def local_hosts(self) -> list[Any]:
+        """Return the nodes of the local datacentre that are not known to be down."""
+        hosts = self.session.cluster.metadata.all_hosts()
+        return [h for h in hosts if h.datacenter == self.local_dc and h.is_up is not False]
+
+    def _any_dc(self) -> str:
+        hosts = self.session.cluster.metadata.all_hosts()
+        return str(next((h.datacenter for h in hosts if h.datacenter), ""))
+
+    def prepare(
+        self, cql: str, *, is_idempotent: bool = True, generation: int = 0
+    ) -> PreparedStatement:
+        """Return the statement, prepared once.
+
+        Args:
+            cql: The statement.
+            is_idempotent: Whether sending it twice is the same as once.
+            generation: Counts the tables of one name: a table that was made anew may have other
+                types under the same text.
+
+        Cost:
+            A request to every node the first time. Not to be called on the driver's event loop
+            for a statement that was not prepared before.
+        """
+        key = (cql, generation)
+        with self._lock:
+            statement = self._prepared.get(key)
+            if statement is not None:
+                self._prepared.move_to_end(key)
+                return statement
+        statement = self.session.prepare(cql)
+        statement.is_idempotent = is_idempotent
+        with self._lock:
+            self._prepared[key] = statement
+            while len(self._prepared) > PREPARED_MAX:
+                self._prepared.popitem(last=False)
+        return statement
+
+    def send(self, statement: Any, *, cursor: bytes | None = None) -> Any:
+        """Start a request whose rows come as raw pages; return the driver's future."""
+        return self.session.execute_async(
+            statement, execution_profile=self._raw_profile, paging_state=cursor
+        )
+
+    def query(
+        self,
+        cql: str,
+        *values: Any,
+        what: str,
+        consistency: int | None = None,
+        host: Any = None,
+    ) -> Iterator[dict[str, Any]]:
+        """Return the rows of a small read, page after page.
+
+        Args:
+            cql: A statement with ``?`` for each value.
+            values: What is bound.
+            what: What is being done, for messages.
+            consistency: The level; that of the catalog where None.
+            host: The node to ask; any where None.
+
+        Raises:
+            EngineError: Where the first page fails, and while later ones are read.
+        """
+        try:
+            bound = self.prepare(cql).bind(values)
+            bound.consistency_level = consistency or self.catalog_consistency
+            result = self.session.execute(bound, execution_profile=self._rows_profile, host=host)
+        except Exception as error:
+            raise engine_error_of(error, what) from error
+        return _rows(result, what)
+
+    def write(self, cql: str, *values: Any, what: str, is_conditional: bool = False) -> None:
+        """Run a write of the catalog.
+
+        Args:
+            cql: A statement with ``?`` for each value.
+            values: What is bound.
+            what: What is being done, for messages.
+            is_conditional: Whether it has a condition, and so must not be sent twice by itself.
+                Whether it was applied is for the caller to see, by a serial read.
+
+        Raises:
+            EngineTimeoutError: The outcome is unknown.
+            EngineError: It failed.
+        """
+        try:
+            bound = self.prepare(cql, is_idempotent=not is_conditional).bind(values)
+            bound.consistency_level = self.catalog_consistency
+            self.session.execute(bound, execution_profile=self._rows_profile)
+        except Exception as error:
+            raise engine_error_of(error, what, is_write=True) from error
+
+    def run_ddl(self, statement: str, what: str) -> None:
+        """Run one statement that changes the schema and wait until all nodes that are up have it.
+
+        Raises:
+            EngineError: The server refused it.
+            EngineTimeoutError: It was run, and the nodes do not agree on the schema in time.
+        """
+        try:
+            result = self.session.execute(
+                statement, execution_profile=self._rows_profile, timeout=SCHEMA_TIMEOUT_S
+            )
+        except Exception as error:
+            raise engine_error_of(error, what, is_write=True) from error
+        future = result.response_future
+        for warning in future.warnings or ():
+            log.warning("%s: %s", what, warning)
+        self.await_schema_agreement(what)
+
+    def await_schema_agreement(self, what: str) -> None:
+        """Wait until all nodes that are up have the same schema.
+
+        Raises:
+            EngineTimeoutError: They do not in time.
+        """
+        deadline = time.monotonic() + SCHEMA_TIMEOUT_S
+        while len(versions := self._schema_versions(what)) > 1:
+            if time.monotonic() > deadline:
+                raise EngineTimeoutError(
+                    f"the nodes still have {len(versions)} versions of the schema "
+                    f"{SCHEMA_TIMEOUT_S:g} s after {what}",
+                    hint="see nodetool describecluster; then do the same again, it goes on there",
+                )
+            time.sleep(SCHEMA_POLL_S)
+
+    def _schema_versions(self, what: str) -> set[Any]:
+        # Both tables of one node: each node's view is its own.
+        hosts = self.local_hosts()
+        near = hosts[0] if hosts else None
+        down = {h.address for h in self.session.cluster.metadata.all_hosts() if h.is_up is False}
+        one = ConsistencyLevel.ONE
+        local = self.query(statements.SCHEMA_LOCAL, what=what, consistency=one, host=near)
+        peers = self.query(statements.SCHEMA_PEERS, what=what, consistency=one, host=near)
+        versions = {row["schema_version"] for row in local}
+        versions |= {row["schema_version"] for row in peers if row["rpc_address"] not in down}
+        # A node that left long ago may still have a row, without a version.
+        return versions - {None}
+
+    def close(self) -> None:
+        """Close the session, and the cluster where it is ours."""
+        # The driver may complain about what it was doing; nobody can act on that any more.
+        with contextlib.suppress(Exception):
+            if self._is_cluster_ours:
+                self.session.cluster.shutdown()
+            else:
+                self.session.shutdown()
+
+
+def _rows(result: Any, what: str) -> Iterator[dict[str, Any]]:
+    try:
+        yield from result
+    except Exception as error:
+        raise engine_error_of(error, what) from error
+
+
+def _local_dc_of(policy: Any) -> str:
+    """Return the datacentre that a policy settled on, looking through the token-aware wrapper."""
+    child = getattr(policy, "_child_policy", policy)
+    return str(getattr(child, "local_dc", "") or "")
