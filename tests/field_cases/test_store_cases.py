@@ -44,8 +44,8 @@ class RecordingEngine(MemoryEngine):
         self.reads: list[PageRead] = []
         self.writes: list[PartitionWrite] = []
         self.failing: dict[str, Exception] = {}
+        self.failures_left = 1_000
         self.is_delayed = False
-        self._threads: list[threading.Thread] = []
 
     def submit_write(self, spec: TableSpec, write: PartitionWrite) -> Future[None]:
         self.writes.append(write)
@@ -54,7 +54,8 @@ class RecordingEngine(MemoryEngine):
     def submit_read(self, spec: TableSpec, read: PageRead) -> Future[Page]:
         self.reads.append(read)
         error = self.failing.get(read.partition.bucket.text)
-        if error is not None:
+        if error is not None and self.failures_left:
+            self.failures_left -= 1
             failed: Future[Page] = Future()
             failed.set_exception(error)
             return failed
@@ -65,7 +66,6 @@ class RecordingEngine(MemoryEngine):
         # Earlier requests are answered later, so that completion runs against the plan's order.
         late: Future[Page] = Future()
         timer = threading.Timer(0.2 / serial, lambda: late.set_result(answer.result()))
-        self._threads.append(timer)
         timer.start()
         return late
 
@@ -229,7 +229,7 @@ def test_embedded_store_works_where_the_driver_raises_at_import(tmp_path: Path) 
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("MissingExtraError")
-    assert "treering[cassandra]" in done.stdout
+    assert "pip install" in done.stdout
 
 
 # TS13, TS58, TS81: write times
@@ -420,7 +420,7 @@ def test_failed_partition_fails_the_read_and_is_named(
     times = [NOW_MS - day * DAY_MS for day in range(5)]
     table.write("s", times, unit="ms", value=np.arange(5.0))
     engine.failing["2025-11-18"] = EngineTimeoutError("no answer from 3 replicas")
-    with pytest.raises(treering.PartialReadError, match="1 of 5 .*s/2025-11-18.*3 replicas") as e:
+    with pytest.raises(treering.PartialReadError, match=r"1 of 5 .*11-18.*3 replicas") as e:
         table.read("s", "2025-11-16", "2025-11-21")
     assert [read.name for read in e.value.missing] == ["s/2025-11-18"]
     assert isinstance(e.value.__cause__, EngineTimeoutError)
@@ -436,10 +436,9 @@ def test_failure_that_passes_is_not_seen(recorded: Store, engine: RecordingEngin
     table = day_table(recorded)
     table.write("s", [NOW_MS - DAY_MS, NOW_MS], unit="ms", value=[1.0, 2.0])
     engine.failing["2025-11-19"] = UnavailableError("2 of 3 replicas are down")
-    timer = threading.Timer(0.02, engine.failing.clear)
-    timer.start()
+    engine.failures_left = 2
     assert table.read("s", "2025-11-19", "2025-11-21")["value"].tolist() == [1.0, 2.0]
-    timer.join()
+    assert engine.buckets_read.count("2025-11-19") == 3
 
 
 # TS78, TS79: what comes back
@@ -464,8 +463,8 @@ def test_columns_have_native_types_and_a_null_is_masked_over_all_pages(store: St
     table.write("s", times.astype("datetime64[ms]"), v=[1.5, None, 0.0], n=[1, 2, None])
     found = table.read("s", "-3d", order="desc")
     assert found.time.dtype == np.dtype("datetime64[ms]")
-    assert (found["v"].dtype, found["n"].dtype) == (np.float64, np.int32)
+    assert (found["v"].dtype, found["n"].dtype) == (np.dtype("f8"), np.dtype("i4"))
     assert (found["v"].tolist(), found["n"].tolist()) == ([1.5, None, 0.0], [1, 2, None])
     empty = table.read("s", "-3h", "-2h")
     assert (len(empty), empty.time.dtype) == (0, np.dtype("datetime64[ms]"))
-    assert (empty["v"].dtype, empty["n"].dtype) == (np.float64, np.int32)
+    assert (empty["v"].dtype, empty["n"].dtype) == (np.dtype("f8"), np.dtype("i4"))
