@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -93,14 +95,27 @@ def create(
         "finer": finer,
         "future_limit": future_limit,
     }
-    with opened(store, now=now, create=not dry_run, **options) as place:
+    new_folder = missing_folder(store) if dry_run else None
+    # What is not there cannot be asked: the plan is the same, and the steps are those of a folder.
+    where = store if new_folder is None else "memory://"
+    with opened(where, now=now, create=not dry_run, **options) as place:
         plan = place.plan_create(name, **choices)
         if not dry_run:
             place.create_from(plan)
+    if new_folder is not None:
+        steps = (f"make a store in the folder {new_folder}", f"make the table {name} in it")
+        plan = replace(plan, steps=steps)
     if as_json:
         print_json(_document(plan, is_created=not dry_run))
     else:
         print_rich(_render(plan, is_created=not dry_run))
+
+
+def missing_folder(store: str | None) -> str | None:
+    """Return the folder of a store that does not exist yet; None for anything else."""
+    place = store or ""
+    is_folder = bool(place) and "://" not in place
+    return place if is_folder and not Path(place).exists() else None
 
 
 def _replication(text: str) -> dict[str, int]:
@@ -139,7 +154,7 @@ def _render(plan: CreatePlan, *, is_created: bool) -> Any:
         f"{render_bytes(design.bucket_bytes)}, kept {kept}, {window}"
     ]
     if not is_created:
-        lines += ["", "steps", *(f"{step};" for step in plan.steps), "", "verdicts"]
+        lines += ["", "steps", *(f"  {step}" for step in plan.steps), "", "verdicts"]
         lines += [f"  {v.severity:<8} {v.id}: {v.why}" for v in design.verdicts]
     else:
         lines += [

@@ -68,7 +68,7 @@ def _fail(error: Exception, *, as_json: bool) -> NoReturn:
             _report(error.message, error.hint, as_json, type(error).__name__)
             raise typer.Exit(exit_code_of(error)) from error
         case OSError():
-            _report(_os_message(error), "", as_json, type(error).__name__)
+            _report(_os_message(error), _os_hint(error), as_json, type(error).__name__)
             raise typer.Exit(FAILED) from error
     _report(
         f"{type(error).__name__}: {error}",
@@ -89,6 +89,16 @@ def exit_code_of(error: TreeringError) -> int:
 def _os_message(error: OSError) -> str:
     where = f"{error.filename}: " if error.filename is not None else ""
     return f"{where}{error.strerror or error}"
+
+
+def _os_hint(error: OSError) -> str:
+    match error:
+        case FileNotFoundError() | NotADirectoryError() | IsADirectoryError():
+            return "check the name of the file"
+        case PermissionError():
+            return "check who may read and write there"
+        case _:
+            return ""
 
 
 def _leave_quietly() -> NoReturn:

@@ -95,17 +95,21 @@ def clock_of(now: str | None) -> Clock:
 
 
 def parse_moment_text(text: str, unit: str | None) -> str | int:
-    """Return a time of an option: an integer where a unit says that it is one."""
+    """Return a time of an option: an integer where it is one and a unit says of what.
+
+    Raises:
+        UsageError: An integer without a unit.
+    """
     from treering.errors import UsageError
 
-    if unit is None:
+    if not text.strip().lstrip("+-").isdecimal():
         return text
-    try:
-        return int(text)
-    except ValueError as error:
+    if unit is None:
         raise UsageError(
-            f"{text!r} is not an integer of {unit}", hint="leave --time-unit out for text"
-        ) from error
+            f"the integer time {text} has no unit",
+            hint="say --time-unit s, ms, us or ns, or use text such as 2025-11-20T13:00Z",
+        )
+    return int(text)
 
 
 def parse_pairs(pairs: list[str] | None, example: str) -> dict[str, str] | None:
