@@ -135,7 +135,9 @@ def test_integer_bounds_have_a_unit(run: Run, filled: str) -> None:
             "outside what a table of precision ms takes",
             "ns",
         ),
-        (("tank", "--start", "-1d", "--end", "9999-01-01"), "partitions", "width"),
+        (("tank", "--start", "-1d", "--end", "9999-01-01"), "partitions", "shorter"),
+        (("tank", "--start", "-9d", "--fan-out-max", "2"), "more than 2", "fan_out_max"),
+        (("tank", "--start", "-9d", "--rows-max", "9"), "expected to return", "limit"),
     ],
 )
 def test_a_read_that_cannot_be_is_refused_from_the_plan(

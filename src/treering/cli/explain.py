@@ -8,10 +8,12 @@ from treering.cli.options import (
     ColumnsOption,
     DebugOption,
     EndOption,
+    FanOutOption,
     JsonOption,
     LimitOption,
     NowOption,
     OrderOption,
+    RowsOption,
     SeriesArgument,
     StartOption,
     StoreOption,
@@ -32,6 +34,8 @@ def explain(
     limit: LimitOption = None,
     column: ColumnsOption = None,
     time_unit: UnitOption = None,
+    fan_out_max: FanOutOption = None,
+    rows_max: RowsOption = None,
     store: StoreOption = None,
     now: NowOption = None,
     as_json: JsonOption = False,
@@ -43,7 +47,7 @@ def explain(
 
         treering explain readings pump-7 --start -90d --store ./plant
     """
-    from treering.cli.options import opened, parse_moment_text
+    from treering.cli.options import opened, parse_moment_text, stated
     from treering.cli.output import print_json
     from treering.core.render_plan import render_read_plan
 
@@ -56,6 +60,7 @@ def explain(
             limit=limit,
             columns=column,
             unit=time_unit,
+            **stated(fan_out_max=fan_out_max, rows_max=rows_max),
         )
     if as_json:
         print_json(_document(plan))

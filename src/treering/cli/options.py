@@ -63,6 +63,16 @@ ColumnsOption = Annotated[
     list[str] | None,
     typer.Option("--column", metavar="NAME", help="A column wanted; again for more. All if none."),
 ]
+FanOutOption = Annotated[
+    int | None,
+    typer.Option("--fan-out-max", min=1, metavar="N", help="The most partitions to touch; 10,000."),
+]
+RowsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--rows-max", min=1, metavar="N", help="The most readings to expect; 200 million."
+    ),
+]
 UnitOption = Annotated[
     str | None,
     typer.Option("--time-unit", metavar="UNIT", help="The unit of --start and --end as integers."),
@@ -110,6 +120,11 @@ def parse_moment_text(text: str, unit: str | None) -> str | int:
             hint="say --time-unit s, ms, us or ns, or use text such as 2025-11-20T13:00Z",
         )
     return int(text)
+
+
+def stated(**limits: int | None) -> dict[str, int]:
+    """Return the options that were given, so that what is left out keeps the library's default."""
+    return {name: value for name, value in limits.items() if value is not None}
 
 
 def parse_pairs(pairs: list[str] | None, example: str) -> dict[str, str] | None:

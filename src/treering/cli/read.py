@@ -12,10 +12,12 @@ from treering.cli.options import (
     ColumnsOption,
     DebugOption,
     EndOption,
+    FanOutOption,
     JsonOption,
     LimitOption,
     NowOption,
     OrderOption,
+    RowsOption,
     SeriesArgument,
     StartOption,
     StoreOption,
@@ -36,6 +38,8 @@ def read(
     limit: LimitOption = None,
     column: ColumnsOption = None,
     time_unit: UnitOption = None,
+    fan_out_max: FanOutOption = None,
+    rows_max: RowsOption = None,
     form: Annotated[
         str,
         typer.Option("--format", metavar="table|csv|jsonl|parquet", help="How readings come out."),
@@ -68,7 +72,7 @@ def read(
 
         treering read readings pump-7 --start -1d --plot --png day.png
     """
-    from treering.cli.options import opened, parse_moment_text
+    from treering.cli.options import opened, parse_moment_text, stated
 
     check_format(form)
     with opened(store, now=now) as place:
@@ -80,6 +84,7 @@ def read(
             limit=limit,
             columns=column,
             unit=time_unit,
+            **stated(fan_out_max=fan_out_max, rows_max=rows_max),
             partial=partial,
         )
     show_readings(readings, table, form=form, out=out, plot=plot, png=png, as_json=as_json)
