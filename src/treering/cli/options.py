@@ -122,7 +122,7 @@ def parse_moment_text(text: str, unit: str | None) -> str | int:
     return int(text)
 
 
-def stated(**limits: int | None) -> dict[str, int]:
+def stated(**limits: int | None) -> dict[str, Any]:
     """Return the options that were given, so that what is left out keeps the library's default."""
     return {name: value for name, value in limits.items() if value is not None}
 
