@@ -44,7 +44,7 @@ from treering.engine.cassandra.url import (
 from treering.engine.protocol import ExpireReport, Page, PageRead, Removal, TableInfo
 from treering.errors import EngineError, StoreClosedError, TreeringError
 
-WRITE_ROWS_MAX: Final = 400
+WRITE_ROWS_MAX: Final = 800
 _MIB: Final = 1024 * 1024
 
 
