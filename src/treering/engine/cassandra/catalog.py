@@ -19,11 +19,13 @@ from treering.core.ddl import render_create_keyspace, render_create_table
 from treering.core.table import CATALOG_FORMAT, TableSpec, check_format
 from treering.engine.cassandra import statements
 from treering.engine.cassandra.driver import ConsistencyLevel
+from treering.engine.cassandra.faults import is_table_missing
 from treering.engine.cassandra.link import Link
 from treering.engine.cassandra.schema import column_differences, option_differences, table_id_of
 from treering.engine.cassandra.series import SHARDS, SeriesList
 from treering.engine.cassandra.statements import CatalogStatements
 from treering.errors import (
+    EngineError,
     EngineTimeoutError,
     SchemaMismatchError,
     StoreBusyError,
@@ -130,8 +132,11 @@ class Catalog:
         for step in range(_STEPS_MAX):
             try:
                 made = self._step_to_ready(spec)
-            except EngineTimeoutError as error:
-                # Whether a conditional write took place is seen by reading again.
+            except EngineError as error:
+                # Whether a conditional write took place is seen by reading again, and a table
+                # that another creator is just making stands in the schema before it can be used.
+                if not (isinstance(error, EngineTimeoutError) or is_table_missing(error)):
+                    raise
                 log.info("creating %s: %s; looking again", spec.name, error)
                 made = None
             if made is not None:
@@ -187,11 +192,9 @@ class Catalog:
 
     def _finish_create(self, spec: TableSpec) -> None:
         what = f"creating the table {spec.name}"
-        if self._table_row(spec.name) is None:
-            self._link.run_ddl(self._create_table_cql(spec, spec.incarnation), what)
-        else:
-            # Another creator made it a moment ago, maybe on another node.
-            self._link.await_schema_agreement(what)
+        # Sent even where the table is listed already: it stands in the schema before it can be
+        # used, and the statement returns once it can.
+        self._link.run_ddl(self._create_table_cql(spec, spec.incarnation), what)
         found = self._table_row(spec.name)
         if found is not None and found["id"] != self._table_id(spec.name, spec.incarnation):
             raise self._from_elsewhere(spec.name)

@@ -30,7 +30,7 @@ from treering.engine.cassandra.driver import (
     RawPage,
     Session,
 )
-from treering.engine.cassandra.faults import engine_error_of
+from treering.engine.cassandra.faults import engine_error_of, is_table_missing
 from treering.engine.cassandra.link import Link
 from treering.engine.cassandra.server_facts import read_workload_defaults
 from treering.engine.cassandra.statements import DISK_USAGE, insert_cql, select_cql
@@ -389,7 +389,7 @@ class CassandraEngine:
             _settle_error(future, _closed_error())
             return
         raised = engine_error_of(error, what, is_write=is_write)
-        if raised.facts.get("is_table_missing"):
+        if is_table_missing(raised):
             raised = dropped_error(spec.name)
         if raised is not error:
             raised.__cause__ = error

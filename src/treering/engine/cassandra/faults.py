@@ -91,6 +91,11 @@ def engine_error_of(error: BaseException, what: str, *, is_write: bool = False) 
             return _refused(error, what)
 
 
+def is_table_missing(error: TreeringError) -> bool:
+    """Return whether the server refused something because it has no such table."""
+    return bool(error.facts.get("is_table_missing", False))
+
+
 def _timed_out(message: str, is_write: bool) -> EngineTimeoutError:
     hint = _UNKNOWN_OUTCOME if is_write else "read less at once, or raise timeout= in the address"
     return EngineTimeoutError(message, hint=hint)
