@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from treering.clock import Clock, ManualClock, system_clock
 from treering.core.design import Design
 from treering.core.render_plan import render_read_plan
 from treering.core.times import render_instant
-from treering.core.units import render_bytes
+from treering.core.units import render_bytes, render_duration
 from treering.engine.protocol import ExpireReport, TableInfo
 from treering.errors import CorruptDataError, MissingExtraError, UsageError, missing_extra
 from treering.formats.chunk import RefusedLine
@@ -126,7 +127,7 @@ def run_demo(*, store: str | None, out: Path, seconds: float, screen: Screen) ->
         _import(demo, temperature, data)
         start_ms, end_ms = _record(demo, load, seconds)
         _read(demo, temperature, load, start_ms, end_ms)
-        _expire(demo, temperature)
+        _expire(demo, temperature, load)
         _say_next(demo)
 
 
@@ -322,7 +323,7 @@ def _try(demo: Demo, draw: Callable[[], Any], done: str) -> None:
         demo.screen.text(done)
 
 
-def _expire(demo: Demo, table: Table) -> None:
+def _expire(demo: Demo, table: Table, load: Table) -> None:
     screen = demo.screen
     screen.heading("6. Let old data leave: the clock moves on by half a year")
     demo.clock.source = demo.clock.manual
@@ -341,12 +342,27 @@ def _expire(demo: Demo, table: Table) -> None:
             f"became {len(after.parts)} of {render_bytes(after.disk_bytes)}, and none was "
             "rewritten for it"
         )
+    else:
+        screen.text(_server_drops(load))
     left = table.read(CITY, "2010-01-01", "2011-01-02")
     screen.text(f"{len(left):,} readings are inside the retention now, and a read returns those")
 
 
+def _server_drops(table: Table) -> str:
+    spec = table.spec
+    ttl_s, grace_s = spec.default_ttl_s or 0, spec.design.gc_grace_s
+    from_s = system_clock() // 1_000_000_000 + ttl_s + grace_s
+    return (
+        "The clock of a server cannot be moved: it counts from the moment of the write. The file "
+        f"with\nthe readings of {table.name} written just now can go after {render_duration(ttl_s)}"
+        f" of lifetime and {render_duration(grace_s)} of\ngc grace, from "
+        f"{render_instant(from_s)} on, once its window of {render_duration(spec.window_s or 0)} "
+        "is over and no older file holds it back."
+    )
+
+
 def _say_next(demo: Demo) -> None:
-    place = demo.place
+    place = shlex.quote(demo.place)
     demo.screen.heading("Next")
     demo.screen.text(
         f"treering info --store {place}\n"

@@ -54,6 +54,12 @@ def test_the_module_is_the_command() -> None:
             "is Cassandra up",
         ),
         (("create", "x", "--rate", "fast", "--retention", "9d"), 2, "'fast' is not a rate", "1/s"),
+        (
+            ("create", "x", "--rate", "1/s", "--retention", "9d", "--replication", "dc1:3"),
+            2,
+            "not on Cassandra",
+            "leave --replication out",
+        ),
         (("create", "X", "--rate", "1/s", "--retention", "9d"), 2, "'X' is not a name", "lower"),
         (("create", "x", "--rate", "1/s", "--retention", "9"), 2, "'9' is not a length", "90d"),
     ],

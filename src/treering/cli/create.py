@@ -81,9 +81,9 @@ def create(
         treering create readings --rate 10/s --retention 30d --dry-run
     """
     from treering.cli.options import opened
-    from treering.cli.output import print_json, print_rich
+    from treering.cli.output import print_json
 
-    options = {} if replication is None else {"replication": _replication(replication)}
+    options = {} if replication is None else {"replication": _replication(replication, store)}
     choices: dict[str, Any] = {
         "rate": rate,
         "retention": retention,
@@ -108,7 +108,7 @@ def create(
     if as_json:
         print_json(_document(plan, is_created=not dry_run))
     else:
-        print_rich(_render(plan, is_created=not dry_run))
+        _print(plan, is_created=not dry_run)
 
 
 def missing_folder(store: str | None) -> str | None:
@@ -118,9 +118,14 @@ def missing_folder(store: str | None) -> str | None:
     return place if is_folder and not Path(place).exists() else None
 
 
-def _replication(text: str) -> dict[str, int]:
+def _replication(text: str, store: str | None) -> dict[str, int]:
     from treering.errors import UsageError
 
+    if not (store or "").lower().startswith("cassandra://"):
+        raise UsageError(
+            "a replication was named for a store that is not on Cassandra",
+            hint="leave --replication out, or name a store as cassandra://host/keyspace",
+        )
     pairs: dict[str, int] = {}
     for part in text.split(","):
         centre, _, replicas = part.strip().rpartition(":")
@@ -139,27 +144,24 @@ def _document(plan: CreatePlan, *, is_created: bool) -> dict[str, Any]:
     }
 
 
-def _render(plan: CreatePlan, *, is_created: bool) -> Any:
-    from rich.console import Group
-    from rich.text import Text
-
+def _print(plan: CreatePlan, *, is_created: bool) -> None:
     from treering.core.units import render_bytes, render_duration
 
     design = plan.design
     kept = "for ever" if design.ttl_s is None else f"for {render_duration(design.ttl_s)}"
     window = "no window" if design.window is None else f"windows of {design.window.text}"
     head = "is there" if is_created else "would be made"
-    lines = [
+    print(
         f"table {plan.spec.name} {head}: {design.bucket.value} buckets of "
         f"{render_bytes(design.bucket_bytes)}, kept {kept}, {window}"
-    ]
+    )
     if not is_created:
-        lines += ["", "steps", *(f"  {step}" for step in plan.steps), "", "verdicts"]
-        lines += [f"  {v.severity:<8} {v.id}: {v.why}" for v in design.verdicts]
-    else:
-        lines += [
-            f"  {v.severity}: {v.why}"
-            for v in design.verdicts
-            if v.severity in ("warning", "error")
-        ]
-    return Group(*(Text(line) for line in lines))
+        # Plain, not wrapped: statements are there to be copied.
+        print("\nsteps", *map(_step, plan.steps), "\nverdicts", sep="\n")
+    for verdict in design.verdicts:
+        if not is_created or verdict.severity in ("warning", "error"):
+            print(f"  {verdict.severity:<8} {verdict.id}: {verdict.why}")
+
+
+def _step(step: str) -> str:
+    return f"{step};" if step.startswith("CREATE ") else step

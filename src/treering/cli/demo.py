@@ -78,7 +78,7 @@ class RichScreen:
         from treering.cli.info import render_parts
         from treering.cli.output import print_rich
 
-        print_rich(f"{title}: {len(info.parts)} parts", render_parts(info), "")
+        print_rich(title, render_parts(info), "")
 
     def expiry(self, report: ExpireReport) -> None:
         """Show what left, or can leave."""
