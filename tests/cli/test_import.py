@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import NOW, Run, document
+from tests.cli.conftest import NOW, Run, document, run_process
 
 BAD = """series,ts,value
 a,2026-11-30T12:00:00Z,1
@@ -151,6 +151,12 @@ def test_bad_input_writes_nothing_and_says_what_to_do(
     assert error in lines[0]
     assert hint in "".join(lines[1:])
     assert run("series", table).stdout == ""
+
+
+def test_parquet_from_a_pipe_is_refused(run: Run, table: str) -> None:
+    done = run_process("import", table, "-", "--format", "parquet", stdin=subprocess.PIPE)
+    assert done.returncode == 2
+    assert "save it as a file first" in done.stderr
 
 
 def test_an_unknown_table_is_named(run: Run, table: str) -> None:

@@ -175,3 +175,16 @@ def wait_for_reading(run: Run, table: str) -> None:
             return
         time.sleep(0.05)
     pytest.fail("nothing was written")
+
+
+def test_output_is_utf8_whatever_the_locale(run: Run, table: str) -> None:
+    Path("a.csv").write_text("series,ts,value\nkühl,2026-11-30T12:00:00Z,1\n", encoding="utf-8")
+    run("import", table, "a.csv", "--now", NOW)
+    command = [sys.executable, "-m", "treering", "read", table, "kühl", "--start", "-1d"]
+    done = subprocess.run(
+        [*command, "--format", "csv", "--now", NOW],
+        capture_output=True,
+        check=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "TZ": "Asia/Kolkata"},
+    )
+    assert done.stdout.splitlines()[1] == "kühl,2026-11-30T12:00:00.000Z,1.0".encode()

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import typer
@@ -39,8 +40,7 @@ class Commands(TyperGroup):
         flags = set(args[: args.index("--")] if "--" in args else args)
         as_json = "--json" in flags
         try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()
+            result = _flushed(lambda: super(Commands, self).invoke(ctx))
         except (typer.Exit, typer.Abort):
             raise
         except KeyboardInterrupt:
@@ -51,6 +51,14 @@ class Commands(TyperGroup):
                 traceback.print_exc()
             _fail(error, as_json=as_json)
         return result
+
+
+def _flushed(command: Callable[[], Any]) -> Any:
+    # A reader that went away must show here, whatever the exit code, and not at interpreter exit.
+    try:
+        return command()
+    finally:
+        sys.stdout.flush()
 
 
 def _fail(error: Exception, *, as_json: bool) -> NoReturn:

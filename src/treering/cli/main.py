@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Any, Final
 
@@ -73,4 +74,8 @@ for _name, _command in _COMMANDS:
 
 def run() -> None:
     """Run the command of ``sys.argv``; the entry of the console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # What is exported must not depend on the locale of the machine.
+            stream.reconfigure(encoding="utf-8")
     sys.exit(app())

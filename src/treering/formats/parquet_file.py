@@ -31,6 +31,11 @@ def read_parquet(
         parquet = importlib.import_module("pyarrow.parquet")
     except ImportError as error:
         raise missing_extra("reading Parquet", "arrow") from error
+    if not stream.seekable():
+        raise UsageError(
+            f"{path} is a pipe, and Parquet is read from its end",
+            hint="save it as a file first",
+        )
     try:
         file = parquet.ParquetFile(stream)
     except (pa.ArrowException, OSError) as error:
