@@ -40,3 +40,12 @@ def test_a_busy_share_is_a_share() -> None:
     while math.isnan(value) and time.monotonic() < deadline_s:
         value = share.next()
     assert 0 <= value <= 1
+
+
+def test_the_demo_runs_on_cassandra(tmp_path: Path, cassandra_keyspace: str) -> None:
+    options = ("--out", str(tmp_path / "out"), "--seconds", "1", "--store", cassandra_keyspace)
+    done = run_process("demo", *options)
+    assert done.returncode == 0, done.stderr
+    assert "read equals written, bit for bit: 8,758 temperatures and 10 readings" in done.stdout
+    assert "counts from the moment of the write" in done.stdout
+    assert "4,392 readings are inside the retention now" in done.stdout

@@ -69,14 +69,14 @@ def create(
 ) -> None:
     """Create a table from what its readings are like.
 
-    The bucket, TTL, window and grace follow from the rate and the retention (see
-    [bold]treering design[/bold]). The same call again finds the table there and is fine.
+    Bucket, TTL, window and grace follow from rate and retention: treering
+    design shows how. The same call again finds the table there and is fine.
 
     Examples:
 
         treering create readings --rate 1/s --retention 90d --store ./plant
 
-        treering create air --rate 1/min --retention 2y --columns temp:double,status:int
+        treering create air --rate 4/h --retention 2y --columns temp:double
 
         treering create readings --rate 10/s --retention 30d --dry-run
     """

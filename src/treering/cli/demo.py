@@ -30,8 +30,8 @@ def demo(
 ) -> None:
     """Run the main job with real data: design, write, read, draw, and let old data leave.
 
-    Each run makes a folder of its own below --out. With --store the tables demo_temperature and
-    demo_load are made there, and stay.
+    Each run makes a folder of its own below --out. With --store, the tables
+    demo_temperature and demo_load are made there, and stay.
 
     Examples:
 

@@ -135,17 +135,18 @@ def import_(
 ) -> None:
     """Import CSV, JSON lines or Parquet.
 
-    Lines that are no readings are refused, counted and, with --refused, written down; the others
-    are imported, and the exit code is 3. Importing a file again is harmless.
+    Lines that are no readings are refused and counted, and the others are
+    imported; the exit code is then 3. Importing a file again is harmless.
 
     Examples:
 
         treering import readings may.csv --store ./plant
 
-        treering import air seattle.csv --series-name seattle --time date --column temp=value \\
-            --time-format '%Y/%m/%d %H:%M' --tz America/Los_Angeles
+        treering import air a.csv --series-name roof --column temp=value
 
-        zcat dump.jsonl.gz | treering import readings - --format jsonl --refused bad.csv
+        treering import air a.csv --time date --tz America/Los_Angeles
+
+        zcat a.jsonl.gz | treering import air - --format jsonl
     """
     from treering.cli.options import opened, parse_pairs
     from treering.formats.layout import FileMapping
