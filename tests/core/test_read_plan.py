@@ -131,6 +131,8 @@ def test_estimate_follows_the_rate_the_limit_and_the_columns() -> None:
         (0, NOW_MS, {"order": "up"}, "order='up'"),
         (0, NOW_MS, {"limit": 0}, "at least 1, not 0"),
         (0, NOW_MS, {"limit": -3}, "at least 1, not -3"),
+        (0, NOW_MS, {"limit": 1.5}, "whole number of at least 1, not 1.5"),
+        (0, NOW_MS, {"limit": True}, "whole number of at least 1, not True"),
         (0, NOW_MS, {"columns": ("nope",)}, "no column 'nope'"),
         (0, NOW_MS, {"columns": ()}, "at least one column"),
     ],

@@ -171,8 +171,8 @@ def _check_request(interval: Interval, order: str, limit: int | None, spec: Tabl
         )
     if order not in ("asc", "desc"):
         raise UsageError(f"order={order!r} is not known", hint="use 'asc' or 'desc'")
-    if limit is not None and limit < 1:
-        raise UsageError(f"a limit is at least 1, not {limit}")
+    if limit is not None and (type(limit) is not int or limit < 1):
+        raise UsageError(f"a limit is a whole number of at least 1, not {limit!r}")
 
 
 def _estimate_rows(spec: TableSpec, interval: Interval, series: int, limit: int | None) -> int:
