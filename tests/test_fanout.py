@@ -22,6 +22,7 @@ from treering.errors import (
     StoreClosedError,
     UnavailableError,
 )
+from treering.fanout import read
 from treering.fanout.permits import Permits
 from treering.store import Store
 
@@ -237,3 +238,45 @@ def test_other_failures_leave_the_bound_alone() -> None:
         assert permits.try_acquire()
         settle(permits, EngineError("wrong type"))
     assert permits.limit == 4
+
+
+def test_limit_over_several_pages_asks_for_what_is_left(
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read, "PAGE_ROWS_MAX", 50)
+    engine, table = make_store()
+    write_days(table, 2, rows=400)
+    assert len(table.read("s", "-3d", order="desc", limit=500)) == 500
+    # Today's bucket is empty, so the next two are asked side by side; the rest is in turn.
+    sizes = [asked.rows_max for asked in page_reads(engine)]
+    assert sizes == [50] * (1 + 2 + 7 + 1)
+
+
+def test_many_series_are_looked_at_side_by_side(make_store: MakeStore) -> None:
+    gate = threading.Event()
+    gate.set()
+    engine, table = make_store(gate=gate, in_flight_max=16, threads=16)
+    names = [f"s{number}" for number in range(40)]
+    for name in names:
+        write_days(table, 1, series=name)
+    engine.in_flight_peak = 0
+    found = table.latest(names, 3)
+    assert found.series == tuple(names)
+    assert found.series_rows == (3,) * 40
+    assert found["value"].tolist() == [3.0, 2.0, 1.0] * 40
+    assert engine.in_flight_peak > 1
+
+
+def test_request_that_cannot_even_be_sent_gives_its_permit_back(make_store: MakeStore) -> None:
+    engine, table = make_store(in_flight_max=2)
+    write_days(table, 2)
+
+    def broken(*_: Any) -> None:
+        raise TypeError("a bug in an engine")
+
+    for _ in range(5):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(engine, "submit_read", broken)
+            with pytest.raises(TypeError):
+                table.read("s", "-3d")
+    assert len(table.read("s", "-3d", timeout_s=30)) == 8

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+Part = tuple[npt.NDArray[np.int64], Mapping[str, ColumnData]]
+"""Event times and the columns that go with them."""
+
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -221,7 +224,7 @@ def _pandas_values(pd: Any, data: ColumnData, column_type: ColumnType) -> Any:
 
 
 def readings_from_parts(
-    parts: Mapping[str, Sequence[tuple[npt.NDArray[np.int64], Mapping[str, ColumnData]]]],
+    parts: Mapping[str, Sequence[Part]],
     *,
     series: tuple[str, ...],
     precision: Precision,

@@ -6,7 +6,7 @@ import importlib
 import os
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -134,12 +134,12 @@ class Store:
         """
         self._check_open()
         retention_s = _retention_s(retention)
-        stated = Workload(
+        stated = _workload(
             rate_hz=parse_rate_hz(rate),
             columns=parse_columns(columns),
             retention_s=retention_s,
             precision=Precision.from_text(precision),
-            **{**self._engine.workload_defaults(), **(workload or {})},
+            more={**self._engine.workload_defaults(), **(workload or {})},
         )
         overrides = Overrides(
             bucket=None if bucket is None else BucketWidth.from_text(bucket),
@@ -216,6 +216,20 @@ class Store:
     def _check_open(self) -> None:
         if self._closed.is_set():
             raise StoreClosedError("the store is closed", hint="open it again")
+
+
+_STATED: Final = frozenset({"rate_hz", "columns", "retention_s", "precision"})
+
+
+def _workload(*, more: Mapping[str, Any], **stated: Any) -> Workload:
+    known = {field.name for field in fields(Workload)} - _STATED
+    unknown = sorted(set(more) - known)
+    if unknown:
+        raise UsageError(
+            f"workload= has no field {', '.join(unknown)}",
+            hint=f"it has {', '.join(sorted(known))}",
+        )
+    return Workload(**stated, **more)
 
 
 def _retention_s(retention: str | float | None) -> int | None:

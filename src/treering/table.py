@@ -15,7 +15,7 @@ from treering.core.read_plan import ROWS_MAX, Order, ReadPlan, plan_read
 from treering.core.schema import Column, check_series
 from treering.core.table import TableSpec
 from treering.core.times import TimeInput, parse_time
-from treering.core.units import YEAR_S, Interval, Precision
+from treering.core.units import YEAR_S, Interval, Precision, parse_duration_s
 from treering.core.write_plan import Duplicates, WriteInput, plan_write
 from treering.engine.protocol import Engine, ExpireReport, TableInfo
 from treering.errors import SeriesNotFoundError, TreeringError, UsageError
@@ -24,7 +24,7 @@ from treering.fanout.read import ReadFanOut
 from treering.fanout.run import run_fan_out
 from treering.fanout.write import WriteFanOut, WriteGroup, groups_of
 from treering.intake import input_of_series, inputs_of_frame
-from treering.readings import Readings, readings_from_parts
+from treering.readings import Part, Readings, readings_from_parts
 from treering.write_report import WriteReport, refused_error, report_of
 
 TIMEOUT_S: Final = 300.0
@@ -322,18 +322,16 @@ class Table:
         :func:`~treering.render_read_plan` puts it in words. Takes what :meth:`read` takes, and
         refuses what it refuses.
         """
-        names = (series,) if isinstance(series, str) else tuple(series)
-        if not names:
-            raise UsageError("a read needs at least one series")
+        names = _series_names(series)
         now_ts = self._now_ts()
         return plan_read(
             self._spec,
-            [check_series(name) for name in names],
+            names,
             self._interval(start, end, unit, now_ts),
             now_ts=now_ts,
             order=order,
             limit=limit,
-            columns=None if columns is None else tuple(columns),
+            columns=columns,
             fan_out_max=fan_out_max,
             rows_max=rows_max,
         )
@@ -368,62 +366,65 @@ class Table:
         Cost:
             One request where the newest bucket holds enough; one for each bucket stepped back.
         """
-        names = (series,) if isinstance(series, str) else tuple(dict.fromkeys(series))
+        names = _series_names(series)
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise UsageError(f"the newest readings are counted from 1 on, not {count!r}")
+        oldest = self._oldest_looked_at(look_back)
         deadline_s = time.monotonic() + timeout_s
-        parts = [self._latest_of(name, count, columns, look_back, deadline_s) for name in names]
+        # A series that never was costs one look into the catalog, not a walk.
+        listed = [name for name in names if name in self._listed or self._is_listed(name)]
+        pages = self._newest(listed, count, columns, oldest, deadline_s)
         result = readings_from_parts(
-            {
-                name: [(page.ts, page.data) for page in pages]
-                for name, pages in zip(names, parts, strict=True)
-            },
-            series=names,
-            precision=self.precision,
-            schema=self._spec.selected(None if columns is None else tuple(columns)),
+            pages, series=names, precision=self.precision, schema=self._spec.selected(columns)
         )
         self._check_listed(result, missing_ok)
         return result
 
-    def _latest_of(
+    def _newest(
         self,
-        series: str,
+        names: Sequence[str],
         count: int,
         columns: Sequence[str] | None,
-        look_back: str | float | None,
+        oldest: int,
         deadline_s: float,
-    ) -> list[Readings]:
+    ) -> dict[str, list[Part]]:
+        """Return the newest readings of each series, stepping back over all of them at once."""
         now_ts = self._now_ts()
-        if look_back is None and self._spec.retention_s is None:
-            look_back = _LOOK_BACK_S
-        if look_back is None:
-            oldest = self._spec.oldest_ts(now_ts)
-        else:
-            oldest = self._time(
-                f"-{look_back}s" if isinstance(look_back, (int, float)) else f"-{look_back}",
-                None,
-                now_ts,
-            )
         end = self._end_of_time(now_ts)
-        # An empty series that was never written costs one look into the catalog, not a walk.
-        if series not in self._listed and not self._is_listed(series):
-            return []
-        pages: list[Readings] = []
-        wanted = count
-        while wanted > 0 and end > oldest:
+        found: dict[str, list[Part]] = {name: [] for name in names}
+        lacking = dict.fromkeys(names, count)
+        while lacking and end > oldest:
             start = self._step_back(end, oldest)
+            wanted = max(lacking.values())
             plan = plan_read(
                 self._spec,
-                [check_series(series)],
+                list(lacking),
                 Interval(start, end, self.precision),
                 now_ts=now_ts,
                 order="desc",
                 limit=wanted,
-                columns=None if columns is None else tuple(columns),
+                columns=columns,
+                # Months are shorter than the 31 days that a step counts for each.
+                fan_out_max=2 * _STEP_BUCKETS * len(lacking),
             )
-            page = self._run_read(plan, partial=False, timeout_s=deadline_s - time.monotonic())
-            pages.append(page)
-            wanted -= len(page)
+            step = self._run_read(plan, partial=False, timeout_s=deadline_s - time.monotonic())
+            for name, part in step.split():
+                rows = min(len(part), lacking[name])
+                data = {key: column.take(slice(rows)) for key, column in part.data.items()}
+                found[name].append((part.ts[:rows], data))
+                lacking[name] -= rows
+            lacking = {name: left for name, left in lacking.items() if left}
             end = start
-        return pages
+        return found
+
+    def _oldest_looked_at(self, look_back: str | float | None) -> int:
+        now_ts = self._now_ts()
+        if look_back is None and self._spec.retention_s is None:
+            look_back = _LOOK_BACK_S
+        if look_back is None:
+            return self._spec.oldest_ts(now_ts)
+        ticks = round(parse_duration_s(look_back) * 1_000) * self.precision.per_s // 1_000
+        return max(now_ts - ticks, self._spec.oldest_ts(now_ts))
 
     def _step_back(self, end: int, oldest: int) -> int:
         per_s = self.precision.per_s
@@ -532,3 +533,12 @@ class Table:
         else:
             end_ts = self._time(end, unit, now_ts)
         return Interval(start_ts, end_ts, self.precision)
+
+
+def _series_names(series: str | Sequence[str]) -> tuple[str, ...]:
+    if not isinstance(series, str) and not isinstance(series, Iterable):
+        raise UsageError(f"a series id is text, not {series!r}")
+    names = (series,) if isinstance(series, str) else tuple(dict.fromkeys(series))
+    if not names:
+        raise UsageError("a read needs at least one series")
+    return tuple(check_series(name) for name in names)

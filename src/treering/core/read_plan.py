@@ -101,7 +101,7 @@ def plan_read(
     now_ts: int,
     order: Order = "asc",
     limit: int | None = None,
-    columns: tuple[str, ...] | None = None,
+    columns: Sequence[str] | None = None,
     fan_out_max: int = FAN_OUT_MAX,
     rows_max: int = ROWS_MAX,
 ) -> ReadPlan:

@@ -21,6 +21,16 @@ SERIES_BYTES_MAX: Final = 1_000
 
 # Names that the key of a treering table takes.
 _TAKEN: Final = frozenset({"series", "bucket", "ts"})
+# Cassandra 5.0's reserved words (cql3/reserved_keywords.txt), and those of other versions: names
+# stand unquoted in CQL, so that any client can type them.
+_RESERVED_WORDS: Final = """
+    add allow alter and apply asc authorize batch begin by columnfamily create default delete desc
+    describe drop entries execute from full grant if in index infinity insert into is keyspace
+    limit materialized mbean mbeans modify nan norecursive not null of on or order primary rename
+    replace revoke schema select set table to token truncate unlogged unset update use using view
+    where with
+"""
+_RESERVED: Final = frozenset(_RESERVED_WORDS.split())
 _IDENTIFIER: Final = re.compile(r"^[a-z][a-z0-9_]{0,47}$")
 
 
@@ -89,12 +99,17 @@ def check_identifier(name: str, what: str) -> str:
 
     Raises:
         UsageError: Anything but a lower-case letter, then letters, digits and underscores,
-            48 at most (Cassandra's own bound for table names).
+            48 at most (Cassandra's own bound for table names); or a reserved word of CQL.
     """
     if not isinstance(name, str) or _IDENTIFIER.fullmatch(name) is None:
         raise UsageError(
             f"{name!r} is not a name for a {what}",
             hint="use a lower-case letter, then lower-case letters, digits and _, at most 48",
+        )
+    if name in _RESERVED:
+        raise UsageError(
+            f"{name!r} is a reserved word of CQL and cannot name a {what}",
+            hint=f"choose another name, such as {name}_1",
         )
     return name
 
@@ -127,8 +142,13 @@ def parse_columns(columns: str | Mapping[str, str] | tuple[Column, ...]) -> tupl
     Raises:
         UsageError: No column, too many, a name twice, or an unknown type.
     """
-    if isinstance(columns, tuple):
+    if isinstance(columns, tuple) and all(isinstance(column, Column) for column in columns):
         parsed = columns
+    elif not isinstance(columns, (str, Mapping)):
+        raise UsageError(
+            f"{columns!r} does not name columns",
+            hint="write 'value:double,quality:int', or a mapping of name to type",
+        )
     else:
         pairs = list(columns.items()) if isinstance(columns, Mapping) else _pairs_of(columns)
         parsed = tuple(Column(name, _column_type(name, kind)) for name, kind in pairs)

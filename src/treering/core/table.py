@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, cast
 
@@ -14,6 +14,9 @@ from treering.errors import SchemaMismatchError, UsageError
 
 CATALOG_FORMAT: Final = 1
 """The catalog format that this release writes; a newer one is refused, never guessed at."""
+
+CATALOG_PREFIX: Final = "treering_"
+"""How the catalog's own tables are named; no table of readings is."""
 
 FUTURE_LIMIT_S: Final = 600
 
@@ -40,6 +43,11 @@ class TableSpec:
 
     def __post_init__(self) -> None:
         check_identifier(self.name, "table")
+        if self.name.startswith(CATALOG_PREFIX):
+            raise UsageError(
+                f"the table name {self.name!r} starts as the catalog's own do",
+                hint=f"choose a name that does not start with {CATALOG_PREFIX}",
+            )
         if self.finer not in ("floor", "refuse"):
             raise UsageError(f"finer={self.finer!r} is not known", hint="use 'floor' or 'refuse'")
         if self.future_limit_s < 0:
@@ -89,12 +97,15 @@ class TableSpec:
             hint=f"its columns are {', '.join(column.name for column in self.columns)}",
         )
 
-    def selected(self, names: tuple[str, ...] | None) -> tuple[Column, ...]:
+    def selected(self, names: Sequence[str] | None) -> tuple[Column, ...]:
         """Return the columns of those names, in that order; all where None."""
         if names is None:
             return self.columns
-        if not names:
-            raise UsageError("a read needs at least one column")
+        if not names or isinstance(names, str):
+            raise UsageError(
+                f"a read needs at least one column, not {names!r}",
+                hint="pass a list of names, such as ['value']",
+            )
         return tuple(self.column(name) for name in dict.fromkeys(names))
 
     def oldest_ts(self, now_ts: int) -> int:

@@ -225,6 +225,8 @@ def ts_from_iso(text: str, precision: Precision, *, zone: dt.tzinfo | None = Non
             if offset is not None
             else (zone_offset_s(moment, zone) if zone is not None else 0)
         )
+    except UsageError:
+        raise
     except (ValueError, OverflowError) as error:
         raise UsageError(f"{text!r} is not a time: {error}") from error
     nanoseconds = int(fraction.ljust(9, "0")) if fraction else 0

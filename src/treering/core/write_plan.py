@@ -314,7 +314,10 @@ def _lifetimes_s(spec: TableSpec, ts: npt.NDArray[np.int64], now_ts: int) -> npt
         return np.zeros(len(ts), dtype=np.int64)
     age_s = (now_ts - ts) // spec.precision.per_s
     lifetimes, _ = ttls_for_ages(age_s, spec.retention_s, spec.window_s)
-    lifetimes[ts > now_ts] = min(spec.retention_s + spec.future_limit_s, TTL_MAX_S)
+    # Lifetimes count whole seconds, so what is less than one ahead is on time.
+    lifetimes[ts >= now_ts + spec.precision.per_s] = min(
+        spec.retention_s + spec.future_limit_s, TTL_MAX_S
+    )
     lifetimes[lifetimes == (spec.default_ttl_s or 0)] = 0
     return lifetimes
 

@@ -179,7 +179,8 @@ class Engine(Protocol):
 
         Cells merge column by column: a larger ``write_us`` wins, on a tie the larger serialized
         value (as unsigned bytes, big-endian) does; a missing value changes nothing. So the same
-        write sent twice is one write.
+        write sent twice is one write. (On Cassandra a later expiry wins a tie before the bytes
+        do: cells of one lifetime follow the rule as it stands here.)
 
         The future fails with an ``EngineError``; ``retryable`` says whether sending the same
         write again is worth it.

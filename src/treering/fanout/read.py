@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby, islice
 from typing import Any, Final
 
 from treering.core.read_plan import PartitionRead, ReadPlan
@@ -16,6 +17,8 @@ PAGE_ROWS_MAX: Final = 50_000
 PAGE_BYTES_MAX: Final = 2_000_000
 ROWS_IN_FLIGHT_MAX: Final = 400_000
 LOOK_AHEAD_MAX: Final = 256
+LANES_MAX: Final = 64
+"""How many series are read side by side."""
 
 
 @dataclass(slots=True)
@@ -23,27 +26,143 @@ class _Partition:
     """Where the reading of one partition stands."""
 
     read: PartitionRead
+    lane: _Lane
+    place: int
     cursor: Any = None
     pages: deque[Page] = field(default_factory=deque)
-    in_flight_rows: int = 0
+    rows: int = 0
     attempts: int = 0
     due_s: float = 0.0
-    rows: int = 0
     is_complete: bool = False
     error: TreeringError | None = None
 
+
+class _Lane:
+    """The partitions of one series, read in order.
+
+    Attributes:
+        ready: Pages that are next in order, waiting to be handed out.
+        rows: Readings handed to ``ready`` so far.
+        is_done: Whether nothing more is wanted of this series.
+    """
+
+    def __init__(self, series: str, reads: Sequence[PartitionRead], limit: int | None) -> None:
+        self.series = series
+        self.partitions = [_Partition(read, self, place) for place, read in enumerate(reads)]
+        self.ready: deque[Page] = deque()
+        self.rows = 0
+        self.is_done = not reads
+        self._limit = limit
+        self._head = 0
+        self._next = 0
+        # Started before, and to be asked again: for the next page, or after a failure.
+        self._again: deque[_Partition] = deque()
+        self._look_ahead = LOOK_AHEAD_MAX if limit is None else 1
+
     @property
-    def is_idle(self) -> bool:
-        return not self.is_complete and self.in_flight_rows == 0
+    def head(self) -> _Partition:
+        """The first partition whose pages have not all been handed out."""
+        return self.partitions[self._head]
+
+    def startable(self, now_s: float) -> _Partition | None:
+        """Return the next partition to send a request for, if there is one now."""
+        end = min(self._head + self._look_ahead, len(self.partitions))
+        for partition in self._again:
+            if partition.due_s <= now_s and partition.place < end:
+                return partition
+        if self._next < end:
+            return self.partitions[self._next]
+        return None
+
+    def start(self, partition: _Partition) -> None:
+        """Take note that a request for the partition is on its way."""
+        if self._next < len(self.partitions) and partition is self.partitions[self._next]:
+            self._next += 1
+        else:
+            self._again.remove(partition)
+
+    def ask_again(self, partition: _Partition) -> None:
+        """Have the partition asked once more; the one nearest to the head goes first."""
+        if partition is self.head:
+            self._again.appendleft(partition)
+        else:
+            self._again.append(partition)
+
+    def wake_s(self) -> float | None:
+        """Return when the next delayed retry of this series is due."""
+        end = self._head + self._look_ahead
+        return min((p.due_s for p in self._again if p.due_s > 0 and p.place < end), default=None)
+
+    def rows_wanted(self, partition: _Partition, page_rows: int) -> int:
+        """Return how many readings the next page of a partition should have at most."""
+        if self._limit is None:
+            return page_rows
+        waiting = sum(map(len, partition.pages))
+        return max(1, min(page_rows, self._limit - self.rows - waiting))
+
+    def take_in(self, partition: _Partition, page: Page) -> None:
+        """Keep a page of a partition; where it has readings, nothing need run ahead of it."""
+        partition.attempts, partition.due_s = 0, 0.0
+        partition.cursor = page.cursor
+        partition.is_complete = page.cursor is None
+        partition.rows += len(page)
+        if len(page):
+            partition.pages.append(page)
+            if self._limit is not None:
+                self._look_ahead = 1
+        if not partition.is_complete:
+            self.ask_again(partition)
+
+    def harvest(self) -> int:
+        """Move pages that are next in order to ``ready``.
+
+        Returns:
+            Readings that the limit made superfluous.
+        """
+        dropped = 0
+        while not self.is_done:
+            partition = self.head
+            while partition.pages:
+                dropped += self._make_ready(partition.pages.popleft())
+            if not partition.is_complete or self.is_done:
+                break
+            self._head += 1
+            self.is_done = self._head == len(self.partitions)
+            if partition.rows == 0 and self._limit is not None:
+                self._look_ahead = min(2 * self._look_ahead, LOOK_AHEAD_MAX)
+        if self.is_done:
+            for partition in self.partitions[self._head : self._next]:
+                dropped += sum(map(len, partition.pages))
+                partition.pages.clear()
+        return dropped
+
+    def _make_ready(self, page: Page) -> int:
+        if self._limit is None:
+            self.ready.append(page)
+            return 0
+        room = self._limit - self.rows
+        dropped = max(len(page) - room, 0)
+        if dropped:
+            columns = {name: data.take(slice(room)) for name, data in page.columns.items()}
+            page = Page(page.ts[:room], columns, page.cursor)
+        if len(page):
+            self.ready.append(page)
+        self.rows += len(page)
+        self.is_done = self.rows >= self._limit
+        return dropped
+
+
+PageRequest = tuple[_Partition, PageRead]
 
 
 class ReadFanOut:
     """Reads partitions side by side and hands their pages out in the plan's order.
 
-    The first unfinished partition, the head, may always send. Others run ahead of it within the
-    bounds of requests and of rows in flight and waiting. With a limit, nothing runs ahead until
-    partitions come back empty; then the look-ahead doubles, so that a sparse series costs few
-    round trips and a dense one no wasted read.
+    Each series is a lane. The first unfinished partition of the first unfinished lane may always
+    send; others run ahead of it within the bounds of requests and of readings in flight and
+    waiting. With a limit, nothing runs ahead within a series until partitions come back empty;
+    then the look-ahead doubles, so that a sparse series costs few round trips and a dense one no
+    wasted read.
     """
 
     def __init__(
@@ -58,58 +177,52 @@ class ReadFanOut:
         self._permits = permits
         self._partial = partial
         self._attempts_max = attempts_max
-        self._partitions = [_Partition(read) for read in plan.reads]
-        self._head = 0
-        self._look_ahead = LOOK_AHEAD_MAX if plan.limit is None else 1
-        self._series_rows = 0
+        by_series = {name: list(reads) for name, reads in groupby(plan.reads, _series_of)}
+        self._lanes = [_Lane(name, reads, plan.limit) for name, reads in by_series.items()]
+        self._first = 0
+        self._active: list[_Lane] = []
+        self._waiting = iter(self._lanes)
+        self._rows_held = 0
         self._pages_received = 0
+        self._failed: list[_Partition] = []
         row_bytes = max(1, plan.bytes_estimate // max(plan.rows_estimate, 1))
         self._page_rows = max(1, min(PAGE_ROWS_MAX, PAGE_BYTES_MAX // row_bytes))
 
     @property
     def is_done(self) -> bool:
         """Whether every page has been handed out."""
-        return self._head >= len(self._partitions)
+        return self._first >= len(self._lanes)
 
     @property
     def missing(self) -> tuple[PartitionRead, ...]:
-        """The partitions that stayed failed, in the plan's order."""
-        return tuple(p.read for p in self._partitions if p.error is not None)
+        """The partitions that stayed failed."""
+        return tuple(partition.read for partition in self._failed)
 
     @property
     def causes(self) -> tuple[TreeringError, ...]:
         """Why, for each of :attr:`missing`."""
-        return tuple(p.error for p in self._partitions if p.error is not None)
+        return tuple(p.error for p in self._failed if p.error is not None)
 
-    def start(self, now_s: float) -> list[tuple[int, PageRead]]:
-        """Return the page requests to send now, each with the place of its partition."""
-        requests: list[tuple[int, PageRead]] = []
-        last = min(self._head + self._look_ahead, len(self._partitions))
-        rows = sum(
-            p.in_flight_rows + sum(len(page) for page in p.pages)
-            for p in self._partitions[self._head : last]
-        )
-        for place in range(self._head, last):
-            partition = self._partitions[place]
-            if place != self._head and rows + self._page_rows > ROWS_IN_FLIGHT_MAX:
-                break
-            if not partition.is_idle or partition.due_s > now_s:
-                continue
-            if not self._permits.try_acquire():
-                break
-            rows_max = self._rows_wanted(partition)
-            partition.in_flight_rows = rows_max
-            rows += rows_max
-            requests.append((place, self._request(partition, rows_max)))
+    def start(self, now_s: float) -> list[PageRequest]:
+        """Return the page requests to send now."""
+        requests: list[PageRequest] = []
+        self._active = [lane for lane in self._active if not lane.is_done]
+        self._active += islice(self._waiting, LANES_MAX - len(self._active))
+        for lane in self._active:
+            while (partition := lane.startable(now_s)) is not None:
+                if not self._has_room_for(partition) or not self._permits.try_acquire():
+                    return requests
+                lane.start(partition)
+                rows_max = lane.rows_wanted(partition, self._page_rows)
+                self._rows_held += rows_max
+                requests.append((partition, self._request(partition, rows_max)))
         return requests
 
-    def _rows_wanted(self, partition: _Partition) -> int:
-        if self._plan.limit is None:
-            return self._page_rows
-        taken = partition.rows
-        if partition.read.series == self._partitions[self._head].read.series:
-            taken += self._series_rows
-        return max(1, min(self._page_rows, self._plan.limit - taken))
+    def _has_room_for(self, partition: _Partition) -> bool:
+        first = self._lanes[self._first]
+        if partition.lane is first and partition is first.head:
+            return True
+        return self._rows_held + self._page_rows <= ROWS_IN_FLIGHT_MAX
 
     def _request(self, partition: _Partition, rows_max: int) -> PageRead:
         return PageRead(
@@ -122,88 +235,60 @@ class ReadFanOut:
 
     def wake_s(self) -> float | None:
         """Return when the next delayed retry is due."""
-        ahead = self._partitions[self._head : self._head + self._look_ahead]
-        due = [p.due_s for p in ahead if p.is_idle and p.due_s > 0]
-        return min(due, default=None)
+        due = (lane.wake_s() for lane in self._active if not lane.is_done)
+        return min((due_s for due_s in due if due_s is not None), default=None)
 
-    def on_result(self, request: tuple[int, PageRead], page: Page) -> None:
+    def on_result(self, request: PageRequest, page: Page) -> None:
         """Take a page."""
-        partition = self._settled(request)
+        partition, read = request
+        self._rows_held -= read.rows_max
         self._pages_received += 1
-        partition.attempts, partition.due_s = 0, 0.0
-        partition.cursor = page.cursor
-        partition.is_complete = page.cursor is None
-        partition.rows += len(page)
-        if len(page):
-            partition.pages.append(page)
-        elif partition.is_complete and partition.rows == 0 and self._plan.limit is not None:
-            self._look_ahead = min(2 * self._look_ahead, LOOK_AHEAD_MAX)
+        if partition.lane.is_done:
+            return
+        self._rows_held += len(page)
+        partition.lane.take_in(partition, page)
+        self._rows_held -= partition.lane.harvest()
 
-    def on_error(self, request: tuple[int, PageRead], error: TreeringError, now_s: float) -> None:
+    def on_error(self, request: PageRequest, error: TreeringError, now_s: float) -> None:
         """Take a failure: retry the page later, or give the partition up.
 
         Raises:
             PartialReadError: A partition stayed failed and the caller wants all or nothing.
             TreeringError: The same, where the read is of one partition or nothing came at all.
         """
-        partition = self._settled(request)
+        partition, read = request
+        self._rows_held -= read.rows_max
+        if partition.lane.is_done:
+            return
         partition.attempts += 1
         if error.retryable and partition.attempts < self._attempts_max:
             partition.due_s = now_s + backoff_s(partition.attempts)
+            partition.lane.ask_again(partition)
             return
         partition.error = error
         partition.is_complete = True
+        self._failed.append(partition)
         if not self._partial:
-            if len(self._partitions) == 1 or self._pages_received == 0:
+            if len(self._plan.reads) == 1 or self._pages_received == 0:
                 raise error
             raise partial_read_error(self._plan, self.missing, self.causes)
-
-    def _settled(self, request: tuple[int, PageRead]) -> _Partition:
-        partition = self._partitions[request[0]]
-        partition.in_flight_rows = 0
-        return partition
+        self._rows_held -= partition.lane.harvest()
 
     def take(self) -> Iterator[tuple[str, Page]]:
         """Yield the pages that are next in order, with their series, and let them go."""
-        while self._head < len(self._partitions):
-            partition = self._partitions[self._head]
-            while partition.pages:
-                page = self._limited(partition, partition.pages.popleft())
-                if page is not None:
-                    yield partition.read.series, page
-            if not partition.is_complete:
+        while self._first < len(self._lanes):
+            lane = self._lanes[self._first]
+            while lane.ready:
+                page = lane.ready.popleft()
+                self._rows_held -= len(page)
+                yield lane.series, page
+            if not lane.is_done:
                 return
-            self._advance(partition)
+            self._first += 1
 
-    def _limited(self, partition: _Partition, page: Page) -> Page | None:
-        limit = self._plan.limit
-        if limit is None:
-            return page
-        room = limit - self._series_rows
-        if room <= 0:
-            return None
-        if len(page) > room:
-            columns = {name: data.take(slice(room)) for name, data in page.columns.items()}
-            page = Page(page.ts[:room], columns, page.cursor)
-        self._series_rows += len(page)
-        if self._series_rows >= limit:
-            self._skip_rest_of(partition.read.series)
-        return page
 
-    def _skip_rest_of(self, series: str) -> None:
-        for partition in self._partitions[self._head :]:
-            if partition.read.series != series:
-                break
-            # What is in flight is waited for but not asked for again.
-            partition.is_complete = True
-
-    def _advance(self, partition: _Partition) -> None:
-        self._head += 1
-        following = self._partitions[self._head :][:1]
-        if following and following[0].read.series != partition.read.series:
-            self._series_rows = 0
-            if self._plan.limit is not None:
-                self._look_ahead = 1
+def _series_of(read: PartitionRead) -> str:
+    return read.series
 
 
 def partial_read_error(

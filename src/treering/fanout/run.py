@@ -100,6 +100,9 @@ def _send(
     except TreeringError as error:
         future = Future()
         future.set_exception(error)
+    except BaseException:
+        permits.release()
+        raise
 
     def settle(settled: Future[Any]) -> None:
         # This runs where the engine settles futures: the outcome is looked at by the consumer.
