@@ -107,7 +107,8 @@ def test_read_as_json_is_one_document(run: Run, filled: str) -> None:
 def test_read_draws(run: Run, filled: str) -> None:
     read = ("read", filled, "tank", "--start", "2026-11-01", "--now", NOW)
     result = run(*read, "--plot", "--png", "tank.png")
-    assert "30.5┤" in result.stdout
+    assert "30.5 |" in result.stdout
+    assert "26-11-01" in result.stdout
     assert "drew 30 readings in tank.png" in result.stderr
     assert Path("tank.png").read_bytes().startswith(b"\x89PNG")
 
@@ -128,7 +129,7 @@ def test_integer_bounds_have_a_unit(run: Run, filled: str) -> None:
         (("tank", "--start", "-1d", "--end", "-2d"), "the interval is reversed", "earlier"),
         (("tank", "--start", "-1d", "--column", "x"), "no column 'x'", "columns are value"),
         (("tank", "--start", "-1d", "--order", "up"), "order='up'", "asc"),
-        (("tank", "--start", "-1d", "--limit", "0"), "a limit is at least 1", ""),
+        (("tank", "--start", "-1d", "--limit", "0"), "a limit is a whole number of at least 1", ""),
         (("tank", "--start", "-1d", "--format", "xml"), "'xml' is not a format", "csv"),
         (
             ("tank", "--start", "0", "--end", "1796000000000000000", "--time-unit", "ms"),

@@ -1,24 +1,24 @@
-"""Line charts in text: braille dots, two by four a character, one panel above another."""
+"""Line charts in text, by plotille: one panel above another, gaps left open."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from treering.errors import missing_extra
+
 _PANEL_LINES_MIN: Final = 4
-_WIDTH_MIN: Final = 30
-_DOTS_X: Final = 2
-_DOTS_Y: Final = 4
-# The bit of each dot of a braille character, by column, then from the top down.
-_BITS: Final = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
-_BLANK: Final = 0x2800
+_WIDTH_MIN: Final = 40
+# What plotille sets beside and below a canvas.
+_MARGIN: Final = 14
 
 XLabel = Callable[[float, float], str]
-"""Returns the label of a place on the axis, given the length of the axis."""
+"""Returns the label of a place on the axis, given the length of the axis; at most 8 characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,30 +39,67 @@ class Panel:
 def render_panels(
     panels: Sequence[Panel], *, title: str, width: int, height: int, x_label: XLabel
 ) -> str:
-    """Return panels one above another, over one axis.
+    """Return panels one above another, each over the same span of x.
 
     Args:
         panels: At least one.
         title: Stands above all.
-        width: In characters; 30 at least.
+        width: In characters; 40 at least.
         height: In lines, over all panels.
         x_label: How a place on the axis is named.
+
+    Raises:
+        MissingExtraError: plotille is not installed.
     """
     width = max(width, _WIDTH_MIN)
     lines_each = max(height // len(panels), _PANEL_LINES_MIN)
-    labels = [_y_labels(panel, lines_each) for panel in panels]
-    margin = max(len(text) for each in labels for text in each)
-    inner = width - margin - 2
     first = min(float(panel.x[0]) for panel in panels)
     last = max(float(panel.x[-1]) for panel in panels)
     out = [title.center(width).rstrip()]
-    for panel, texts in zip(panels, labels, strict=True):
+    for number, panel in enumerate(panels):
         if len(panels) > 1 or panel.name not in title:
-            out.append(f"{'':>{margin}} {panel.name}")
-        rows = _rows(panel, first, last, inner, lines_each)
-        out += [f"{text:>{margin}}┤{row}" for text, row in zip(texts, rows, strict=True)]
-    out += _axis(first, last, margin, inner, x_label)
-    return "\n".join(out)
+            out.append(f"{'':>{_MARGIN}}{panel.name}")
+        is_last = number == len(panels) - 1
+        figure = _figure(panel, (first, last), width - _MARGIN, lines_each, x_label)
+        out += _shown(figure, has_axis=is_last)
+    return "\n".join(line.rstrip() for line in out)
+
+
+def _figure(
+    panel: Panel, span: tuple[float, float], width: int, lines: int, x_label: XLabel
+) -> Any:
+    figure = _plotille().Figure()
+    figure.width, figure.height = width, lines
+    figure.with_colors = False
+    figure.origin = False
+    figure.x_label = ""
+    first, last = span if span[1] > span[0] else (span[0] - 0.5, span[0] + 0.5)
+    low, high = _bounds(panel)
+    figure.set_x_limits(first, last)
+    figure.set_y_limits(low, high)
+    figure.x_ticks_fkt = lambda place, _: x_label(place, last - first)
+    figure.y_ticks_fkt = lambda value, _: f"{value:.4g}"
+    for x, y in _pieces(panel):
+        if len(x) == 1:
+            figure.scatter(x, y)
+        else:
+            figure.plot(x, y)
+    return figure
+
+
+def _shown(figure: Any, *, has_axis: bool) -> Iterator[str]:
+    # The first line of plotille is the y axis's arrow, the last two are the x axis.
+    lines = figure.show().splitlines()[1:]
+    lines[-2] = lines[-2].removesuffix("-> ()")
+    yield from lines if has_axis else lines[:-2]
+
+
+def _pieces(panel: Panel) -> Iterator[tuple[list[float], list[float]]]:
+    finite = np.isfinite(panel.y)
+    edges = np.flatnonzero(np.diff(finite)) + 1
+    for part in np.split(np.arange(len(panel.y)), edges):
+        if len(part) and finite[part[0]]:
+            yield panel.x[part].tolist(), panel.y[part].tolist()
 
 
 def _bounds(panel: Panel) -> tuple[float, float]:
@@ -74,51 +111,8 @@ def _bounds(panel: Panel) -> tuple[float, float]:
     return low, high
 
 
-def _y_labels(panel: Panel, lines: int) -> list[str]:
-    low, high = _bounds(panel)
-    texts = [""] * lines
-    for place in (0, lines // 2, lines - 1):
-        texts[place] = f"{high - (high - low) * place / (lines - 1):.4g}"
-    return texts
-
-
-def _rows(panel: Panel, first: float, last: float, width: int, lines: int) -> Iterator[str]:
-    low, high = _bounds(panel)
-    dots = np.zeros((lines * _DOTS_Y, width * _DOTS_X), dtype=np.bool_)
-    right, bottom = dots.shape[1] - 1, dots.shape[0] - 1
-    span = last - first
-    x = (panel.x - first) / span * right if span > 0 else np.full(len(panel.x), right / 2)
-    y = (high - panel.y) / (high - low) * bottom
-    for place in np.flatnonzero(np.isfinite(y)).tolist():
-        has_next = place + 1 < len(y) and np.isfinite(y[place + 1])
-        after = place + 1 if has_next else place
-        steps = int(max(abs(x[after] - x[place]), abs(y[after] - y[place]))) + 2
-        across = np.linspace(x[place], x[after], steps).round().astype(np.int64)
-        down = np.linspace(y[place], y[after], steps).round().astype(np.int64)
-        dots[down, across] = True
-    yield from _characters(dots)
-
-
-def _characters(dots: npt.NDArray[np.bool_]) -> Iterator[str]:
-    codes = np.full((dots.shape[0] // _DOTS_Y, dots.shape[1] // _DOTS_X), _BLANK, dtype=np.int64)
-    for column, bits in enumerate(_BITS):
-        for row, bit in enumerate(bits):
-            codes += dots[row::_DOTS_Y, column::_DOTS_X] * bit
-    for line in codes.tolist():
-        yield "".join(map(chr, line))
-
-
-def _axis(first: float, last: float, margin: int, width: int, x_label: XLabel) -> Iterator[str]:
-    span = last - first
-    sample = len(x_label(first, span))
-    count = max(1, min(5, width // (2 * sample)))
-    edge = ["─"] * width
-    labels = [" "] * width
-    for place in range(count + 1):
-        at = round(place * (width - 1) / count)
-        edge[at] = "┴"
-        text = x_label(first + span * at / (width - 1), span)
-        start = min(max(at - len(text) // 2, 0), width - len(text))
-        labels[start : start + len(text)] = text
-    yield f"{'':>{margin}}└{''.join(edge)}"
-    yield f"{'':>{margin}} {''.join(labels)}".rstrip()
+def _plotille() -> Any:
+    try:
+        return importlib.import_module("plotille")
+    except ImportError as error:
+        raise missing_extra("a plot in the terminal", "plot") from error

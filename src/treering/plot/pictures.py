@@ -136,7 +136,7 @@ def _with_gaps(
 def render_plot(
     readings: Readings, *, title: str = "", width: int | None = None, height: int = 16
 ) -> str:
-    """Return a picture of readings as text for a terminal, in braille dots.
+    """Return a picture of readings as text for a terminal.
 
     Each line has a panel of its own, with a scale of its own, above one axis of time.
 
@@ -148,20 +148,25 @@ def render_plot(
 
     Raises:
         UsageError: Nothing to draw, or too many lines.
+        MissingExtraError: plotille is not installed.
     """
     columns = width or shutil.get_terminal_size((100, 24)).columns
     lines = plan_lines(readings, points_max=8 * columns)
     panels = [Panel(name=line.name, x=line.time_s, y=line.values) for line in lines]
     return render_panels(
-        panels, title=title or _title(readings), width=columns, height=height, x_label=_tick
+        panels,
+        title=f"{title or _title(readings)} (UTC)",
+        width=columns,
+        height=height,
+        x_label=_tick,
     )
 
 
 def _tick(time_s: float, span_s: float) -> str:
     moment = dt.datetime.fromtimestamp(time_s, tz=dt.UTC)
     if span_s > 3 * DAY_S:
-        return moment.strftime("%Y-%m-%d")
-    return moment.strftime("%m-%d %H:%MZ" if span_s > DAY_S / 2 else "%H:%M:%SZ")
+        return moment.strftime("%y-%m-%d")
+    return moment.strftime("%d %H:%M" if span_s > DAY_S / 2 else "%H:%M:%S")
 
 
 def write_png(readings: Readings, path: Path, *, title: str = "") -> None:
