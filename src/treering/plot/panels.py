@@ -15,7 +15,7 @@ from treering.errors import missing_extra
 _PANEL_LINES_MIN: Final = 4
 _WIDTH_MIN: Final = 40
 # What plotille sets beside and below a canvas.
-_MARGIN: Final = 14
+_MARGIN: Final = 16
 
 XLabel = Callable[[float, float], str]
 """Returns the label of a place on the axis, given the length of the axis; at most 8 characters."""
