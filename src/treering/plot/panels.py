@@ -14,8 +14,10 @@ from treering.errors import missing_extra
 
 _PANEL_LINES_MIN: Final = 4
 _WIDTH_MIN: Final = 40
-# What plotille sets beside and below a canvas.
-_MARGIN: Final = 16
+# What plotille sets beside a canvas; labels start every ten characters and take eight.
+_MARGIN: Final = 14
+_LABEL_STEP: Final = 10
+_LABEL: Final = 8
 
 XLabel = Callable[[float, float], str]
 """Returns the label of a place on the axis, given the length of the axis; at most 8 characters."""
@@ -52,6 +54,7 @@ def render_panels(
         MissingExtraError: plotille is not installed.
     """
     width = max(width, _WIDTH_MIN)
+    canvas = (width - _MARGIN - _LABEL) // _LABEL_STEP * _LABEL_STEP + _LABEL
     lines_each = max(height // len(panels), _PANEL_LINES_MIN)
     first = min(float(panel.x[0]) for panel in panels)
     last = max(float(panel.x[-1]) for panel in panels)
@@ -60,7 +63,7 @@ def render_panels(
         if len(panels) > 1 or panel.name not in title:
             out.append(f"{'':>{_MARGIN}}{panel.name}")
         is_last = number == len(panels) - 1
-        figure = _figure(panel, (first, last), width - _MARGIN, lines_each, x_label)
+        figure = _figure(panel, (first, last), canvas, lines_each, x_label)
         out += _shown(figure, has_axis=is_last)
     return "\n".join(line.rstrip() for line in out)
 
