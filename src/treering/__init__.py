@@ -14,6 +14,7 @@ from treering.core.bucket import (
     parse_bucket,
 )
 from treering.core.design import Design, Overrides, Verdict, Window, Workload, plan_design
+from treering.core.histogram import LatencyStats
 from treering.core.read_plan import PartitionRead, ReadPlan
 from treering.core.render_plan import render_read_plan
 from treering.core.schema import Column, ColumnType
@@ -40,6 +41,7 @@ from treering.errors import (
     WidthError,
 )
 from treering.readings import Readings
+from treering.stats import StoreStats, VerbStats
 from treering.store import CreatePlan, Store
 from treering.store import open_store as open
 from treering.table import Table
@@ -58,6 +60,7 @@ __all__ = [
     "EngineTimeoutError",
     "FanOutTooWideError",
     "Interval",
+    "LatencyStats",
     "ManualClock",
     "MissingExtraError",
     "OverloadedError",
@@ -75,11 +78,13 @@ __all__ = [
     "Store",
     "StoreBusyError",
     "StoreClosedError",
+    "StoreStats",
     "Table",
     "TableNotFoundError",
     "TreeringError",
     "UnavailableError",
     "UsageError",
+    "VerbStats",
     "Verdict",
     "WidthError",
     "Window",

@@ -6,10 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Any, Final
 
-from treering.clock import Clock, WriteClock
 from treering.core.bucket import FAN_OUT_MAX, BucketWidth, bucket_of
 from treering.core.read_plan import ROWS_MAX, Order, ReadPlan, plan_read
 from treering.core.schema import Column, check_series
@@ -17,14 +15,14 @@ from treering.core.table import TableSpec
 from treering.core.times import TimeInput, parse_time
 from treering.core.units import YEAR_S, Interval, Precision, parse_duration_s
 from treering.core.write_plan import Duplicates, WriteInput, plan_write
-from treering.engine.protocol import Engine, ExpireReport, TableInfo
+from treering.engine.protocol import ExpireReport, TableInfo
 from treering.errors import SeriesNotFoundError, TreeringError, UsageError
-from treering.fanout.permits import Permits
 from treering.fanout.read import ReadFanOut
 from treering.fanout.run import run_fan_out
 from treering.fanout.write import WriteFanOut, WriteGroup, groups_of
 from treering.intake import input_of_series, inputs_of_frame
 from treering.readings import Part, Readings, readings_from_parts
+from treering.table_context import TableContext
 from treering.write_report import WriteReport, refused_error, report_of
 
 TIMEOUT_S: Final = 300.0
@@ -32,25 +30,6 @@ TIMEOUT_S: Final = 300.0
 
 _STEP_BUCKETS: Final = 256
 _LOOK_BACK_S: Final = 10 * YEAR_S
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableContext:
-    """What a table shares with its store.
-
-    Attributes:
-        engine: Where readings are kept.
-        clock: The present, in epoch nanoseconds.
-        write_clock: Where write times come from.
-        permits: Requests in flight, over all threads of the store.
-        is_closed: Whether the store was closed.
-    """
-
-    engine: Engine
-    clock: Clock
-    write_clock: WriteClock
-    permits: Permits
-    is_closed: Callable[[], bool]
 
 
 class Table:
@@ -133,7 +112,8 @@ class Table:
         """
         given = {**(values or {}), **columns}
         readings = input_of_series(self._spec, series, times, given, unit=unit)
-        return self._write([readings], duplicates, strict, timeout_s)
+        with self._context.call("write", timeout_s):
+            return self._write([readings], duplicates, strict, timeout_s)
 
     def write_frame(
         self,
@@ -180,7 +160,8 @@ class Table:
             unit=unit,
             tz=tz,
         )
-        return self._write(list(inputs), duplicates, strict, timeout_s)
+        with self._context.call("write", timeout_s):
+            return self._write(list(inputs), duplicates, strict, timeout_s)
 
     def _write(
         self,
@@ -201,6 +182,7 @@ class Table:
             for readings in inputs
         ]
         report = report_of(plans)
+        self._context.stats.on_refused(plans)
         if strict and report.refused_count:
             raise refused_error(report, "nothing was written")
         self._list_series(plan.series for plan in plans if plan.rows)
@@ -227,10 +209,13 @@ class Table:
 
         error: TreeringError | None = None
         try:
-            for _ in self._run(fan_out, submit, timeout_s):
+            for _ in self._run(fan_out, submit, timeout_s, "write"):
                 pass
         except TreeringError as stopped:
             error = stopped
+        context.stats.verb("write").on_end(
+            partitions=fan_out.partitions_sent, rows=fan_out.rows_acknowledged
+        )
         if error is None and fan_out.failed:
             error = fan_out.failed[0][1]
         if error is not None:
@@ -300,8 +285,10 @@ class Table:
             fan_out_max=fan_out_max,
             rows_max=rows_max,
         )
-        result = self._run_read(plan, partial=partial, timeout_s=timeout_s)
-        self._check_listed(result, missing_ok)
+        with self._context.call("read", timeout_s):
+            result = self._run_read(plan, partial=partial, timeout_s=timeout_s)
+            self._check_listed(result, missing_ok)
+        self._context.stats.verb("read").on_end(partitions=0, rows=len(result))
         return result
 
     def explain(
@@ -372,12 +359,15 @@ class Table:
         oldest = self._oldest_looked_at(look_back)
         deadline_s = time.monotonic() + timeout_s
         # A series that never was costs one look into the catalog, not a walk.
-        listed = [name for name in names if name in self._listed or self._is_listed(name)]
-        pages = self._newest(listed, count, columns, oldest, deadline_s)
-        result = readings_from_parts(
-            pages, series=names, precision=self.precision, schema=self._spec.selected(columns)
-        )
-        self._check_listed(result, missing_ok)
+        with self._context.call("latest", timeout_s):
+            listed = [name for name in names if name in self._listed or self._is_listed(name)]
+            pages = self._newest(listed, count, columns, oldest, deadline_s)
+            schema = self._spec.selected(columns)
+            result = readings_from_parts(
+                pages, series=names, precision=self.precision, schema=schema
+            )
+            self._check_listed(result, missing_ok)
+        self._context.stats.verb("latest").on_end(partitions=0, rows=len(result))
         return result
 
     def _newest(
@@ -407,7 +397,8 @@ class Table:
                 # Months are shorter than the 31 days that a step counts for each.
                 fan_out_max=2 * _STEP_BUCKETS * len(lacking),
             )
-            step = self._run_read(plan, partial=False, timeout_s=deadline_s - time.monotonic())
+            left_s = deadline_s - time.monotonic()
+            step = self._run_read(plan, partial=False, timeout_s=left_s, verb="latest")
             for name, part in step.split():
                 rows = min(len(part), lacking[name])
                 data = {key: column.take(slice(rows)) for key, column in part.data.items()}
@@ -432,7 +423,9 @@ class Table:
         bucket = bucket_of(max(end - 1 - length, oldest), self.bucket, self.precision)
         return max(bucket.start_s * per_s, oldest)
 
-    def _run_read(self, plan: ReadPlan, *, partial: bool, timeout_s: float) -> Readings:
+    def _run_read(
+        self, plan: ReadPlan, *, partial: bool, timeout_s: float, verb: str = "read"
+    ) -> Readings:
         context = self._context
         fan_out = ReadFanOut(plan, context.permits, partial=partial)
         parts: dict[str, list[Any]] = {name: [] for name in plan.series}
@@ -440,9 +433,12 @@ class Table:
         def submit(request: Any) -> Future[Any]:
             return context.engine.submit_read(self._spec, request[1])
 
-        for _ in self._run(fan_out, submit, timeout_s):
-            for name, page in fan_out.take():
-                parts[name].append((page.ts, page.columns))
+        try:
+            for _ in self._run(fan_out, submit, timeout_s, verb):
+                for name, page in fan_out.take():
+                    parts[name].append((page.ts, page.columns))
+        finally:
+            context.stats.verb(verb).on_end(partitions=fan_out.partitions_asked, rows=0)
         return readings_from_parts(
             parts,
             series=plan.series,
@@ -452,7 +448,7 @@ class Table:
         )
 
     def _run(
-        self, fan_out: Any, submit: Callable[[Any], Future[Any]], timeout_s: float
+        self, fan_out: Any, submit: Callable[[Any], Future[Any]], timeout_s: float, verb: str
     ) -> Iterator[None]:
         return run_fan_out(
             fan_out,
@@ -460,6 +456,7 @@ class Table:
             self._context.permits,
             deadline_s=time.monotonic() + timeout_s,
             is_cancelled=self._context.is_closed,
+            watch=self._context.stats.verb(verb),
         )
 
     def _check_listed(self, result: Readings, missing_ok: bool) -> None:

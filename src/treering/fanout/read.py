@@ -64,6 +64,11 @@ class _Lane:
         """The first partition whose pages have not all been handed out."""
         return self.partitions[self._head]
 
+    @property
+    def started(self) -> int:
+        """How many partitions were asked for their first page."""
+        return self._next
+
     def startable(self, now_s: float) -> _Partition | None:
         """Return the next partition to send a request for, if there is one now."""
         end = min(self._head + self._look_ahead, len(self.partitions))
@@ -185,6 +190,7 @@ class ReadFanOut:
         self._rows_held = 0
         self._pages_received = 0
         self._failed: list[_Partition] = []
+        self.retries = 0
         row_bytes = max(1, plan.bytes_estimate // max(plan.rows_estimate, 1))
         self._page_rows = max(1, min(PAGE_ROWS_MAX, PAGE_BYTES_MAX // row_bytes))
 
@@ -192,6 +198,11 @@ class ReadFanOut:
     def is_done(self) -> bool:
         """Whether every page has been handed out."""
         return self._first >= len(self._lanes)
+
+    @property
+    def partitions_asked(self) -> int:
+        """How many partitions were asked for a page."""
+        return sum(lane.started for lane in self._lanes)
 
     @property
     def missing(self) -> tuple[PartitionRead, ...]:
@@ -264,6 +275,7 @@ class ReadFanOut:
         if error.retryable and partition.attempts < self._attempts_max:
             partition.due_s = now_s + backoff_s(partition.attempts)
             partition.lane.ask_again(partition)
+            self.retries += 1
             return
         partition.error = error
         partition.is_complete = True

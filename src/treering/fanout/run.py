@@ -15,8 +15,27 @@ from treering.fanout.permits import Permits
 R = TypeVar("R")
 
 
+class Watch(Protocol):
+    """Is told what becomes of requests; must not raise and must not wait."""
+
+    def on_sent(self) -> None:
+        """Take note of a request that is sent."""
+        ...
+
+    def on_settled(self, duration_s: float) -> None:
+        """Take note of how long a request took; called where the engine settles futures."""
+        ...
+
+    def on_failed(self, error: BaseException, retries: int) -> None:
+        """Take note of a failure, and whether the request is sent again."""
+        ...
+
+
 class FanOut(Protocol[R]):
     """A state machine that the loop below drives."""
+
+    retries: int
+    """How many requests were, or will be, sent again."""
 
     @property
     def is_done(self) -> bool:
@@ -54,6 +73,7 @@ def run_fan_out(
     deadline_s: float,
     is_cancelled: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.monotonic,
+    watch: Watch | None = None,
 ) -> Iterator[None]:
     """Drive a state machine to its end, yielding after each step so that results can be taken.
 
@@ -66,6 +86,7 @@ def run_fan_out(
         deadline_s: When to give up, on ``clock``.
         is_cancelled: Asked between steps, at least ten times a second.
         clock: Seconds, monotonic.
+        watch: Is told what becomes of requests.
 
     Raises:
         EngineTimeoutError: The deadline passed.
@@ -79,10 +100,10 @@ def run_fan_out(
             now_s = clock()
             _check_outcome(now_s, deadline_s, is_cancelled)
             for request in fan_out.start(now_s):
-                in_flight.add(_send(request, submit, permits, answers))
+                in_flight.add(_send(request, submit, permits, answers, clock, watch))
             for answer in _wait(answers, fan_out, permits, bool(in_flight), now_s, deadline_s):
                 in_flight.discard(answer.future)
-                _settle(fan_out, answer, permits, clock())
+                _settle(fan_out, answer, permits, clock(), watch)
             yield
     finally:
         for future in in_flight:
@@ -94,7 +115,12 @@ def _send(
     submit: Callable[[R], Future[Any]],
     permits: Permits,
     answers: queue.SimpleQueue[_Answer[R]],
+    clock: Callable[[], float],
+    watch: Watch | None,
 ) -> Future[Any]:
+    began_s = clock()
+    if watch is not None:
+        watch.on_sent()
     try:
         future = submit(request)
     except TreeringError as error:
@@ -107,6 +133,8 @@ def _send(
     def settle(settled: Future[Any]) -> None:
         # This runs where the engine settles futures: the outcome is looked at by the consumer.
         permits.release()
+        if watch is not None:
+            watch.on_settled(clock() - began_s)
         answers.put(_Answer(request, settled))
 
     future.add_done_callback(settle)
@@ -153,12 +181,23 @@ def _wait(
         return
 
 
-def _settle(fan_out: FanOut[R], answer: _Answer[R], permits: Permits, now_s: float) -> None:
+def _settle(
+    fan_out: FanOut[R],
+    answer: _Answer[R],
+    permits: Permits,
+    now_s: float,
+    watch: Watch | None,
+) -> None:
     error = _cancelled() if answer.future.cancelled() else answer.future.exception()
     permits.learn(error)
     if error is None:
         fan_out.on_result(answer.request, answer.future.result())
     elif isinstance(error, TreeringError):
-        fan_out.on_error(answer.request, error, now_s)
+        before = fan_out.retries
+        try:
+            fan_out.on_error(answer.request, error, now_s)
+        finally:
+            if watch is not None:
+                watch.on_failed(error, fan_out.retries - before)
     else:
         raise error

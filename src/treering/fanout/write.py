@@ -39,6 +39,8 @@ class WriteFanOut:
         self._bytes = 0
         self._failed: list[tuple[WriteGroup, TreeringError]] = []
         self.rows_acknowledged = 0
+        self.partitions_sent = 0
+        self.retries = 0
 
     @property
     def is_done(self) -> bool:
@@ -71,6 +73,7 @@ class WriteFanOut:
                 return self._retries.pop(place)
         assert self._next is not None, "asked for a write although none is due"
         sent = _Sent(self._next)
+        self.partitions_sent += len(sent.group)
         self._next = next(self._groups, None)
         return sent
 
@@ -93,6 +96,7 @@ class WriteFanOut:
         if error.retryable and request.attempts < self._attempts_max:
             request.due_s = now_s + backoff_s(request.attempts)
             self._retries.append(request)
+            self.retries += 1
             return
         self._failed.append((request.group, error))
         # Nothing new is sent after a failure; what was not sent is not acknowledged.
