@@ -24,6 +24,7 @@ from treering.errors import (
 )
 from treering.fanout import read
 from treering.fanout.permits import Permits
+from treering.fanout.steps import steps_of
 from treering.store import Store
 
 MakeStore = Callable[..., tuple[FaultyEngine, treering.Table]]
@@ -280,3 +281,47 @@ def test_request_that_cannot_even_be_sent_gives_its_permit_back(make_store: Make
             with pytest.raises(TypeError):
                 table.read("s", "-3d")
     assert len(table.read("s", "-3d", timeout_s=30)) == 8
+
+
+def test_room_wakes_as_many_waiters_as_there_is_room_for_and_the_first_first() -> None:
+    permits = Permits(4)
+    assert permits.try_acquire()
+    assert permits.try_acquire()
+    told: list[str] = []
+    permits.subscribe(lambda: told.append("a"))
+    take_back = permits.subscribe(lambda: told.append("b"))
+    permits.subscribe(lambda: told.append("c"))
+    assert told == []
+    take_back()
+    permits.release()
+    assert told == ["a"]
+    permits.release()
+    assert told == ["a", "c"]
+    permits.subscribe(lambda: told.append("d"))
+    assert told[-1] == "d"
+
+
+def test_one_wake_up_serves_all_answers_that_came(make_store: MakeStore) -> None:
+    gate = threading.Event()
+    gate.set()
+    engine, table = make_store(gate=gate, in_flight_max=16)
+    write_days(table, 8)
+    gate.clear()
+    engine.requests.clear()
+    steps = steps_of(treering.Table.read)
+    assert steps is not None
+    reading = steps(table, "s", "-7d")
+    pause = next(reading)
+    woken: list[int] = []
+    pause.subscribe(lambda: woken.append(threading.get_ident()))
+    while len(engine.requests) < 8:
+        threading.Event().wait(0.005)
+    gate.set()
+    pause.block(30)
+    while engine._in_flight:
+        threading.Event().wait(0.005)
+    assert len(woken) == 1
+    with pytest.raises(StopIteration) as end:
+        while True:
+            next(reading).block(30)
+    assert len(end.value.value) == 28

@@ -25,6 +25,7 @@ LAYERS: dict[str, int] = {
     "stats": 2,
     "metrics": 2,
     "testing": 2,
+    "aio": 3,
     "table": 3,
     "table_context": 3,
     "store": 3,

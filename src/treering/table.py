@@ -19,6 +19,7 @@ from treering.engine.protocol import ExpireReport, TableInfo
 from treering.errors import SeriesNotFoundError, TreeringError, UsageError
 from treering.fanout.read import ReadFanOut
 from treering.fanout.run import run_fan_out
+from treering.fanout.steps import Steps, verb
 from treering.fanout.write import WriteFanOut, WriteGroup, groups_of
 from treering.intake import input_of_series, inputs_of_frame
 from treering.readings import Part, Readings, readings_from_parts
@@ -71,6 +72,7 @@ class Table:
 
     # Writing
 
+    @verb
     def write(
         self,
         series: str,
@@ -83,7 +85,7 @@ class Table:
         strict: bool = False,
         timeout_s: float = TIMEOUT_S,
         **columns: Any,
-    ) -> WriteReport:
+    ) -> Steps[WriteReport]:
         """Write readings of one series; returns when they are durable.
 
         Args:
@@ -113,8 +115,9 @@ class Table:
         given = {**(values or {}), **columns}
         readings = input_of_series(self._spec, series, times, given, unit=unit)
         with self._context.call("write", timeout_s):
-            return self._write([readings], duplicates, strict, timeout_s)
+            return (yield from self._write([readings], duplicates, strict, timeout_s))
 
+    @verb
     def write_frame(
         self,
         frame: Any,
@@ -128,7 +131,7 @@ class Table:
         duplicates: Duplicates = "refuse",
         strict: bool = False,
         timeout_s: float = TIMEOUT_S,
-    ) -> WriteReport:
+    ) -> Steps[WriteReport]:
         """Write a frame: a mapping of arrays, or anything with the Arrow C stream interface.
 
         Args:
@@ -161,7 +164,7 @@ class Table:
             tz=tz,
         )
         with self._context.call("write", timeout_s):
-            return self._write(list(inputs), duplicates, strict, timeout_s)
+            return (yield from self._write(list(inputs), duplicates, strict, timeout_s))
 
     def _write(
         self,
@@ -169,7 +172,7 @@ class Table:
         duplicates: Duplicates,
         strict: bool,
         timeout_s: float,
-    ) -> WriteReport:
+    ) -> Steps[WriteReport]:
         if duplicates not in ("refuse", "first", "last"):
             raise UsageError(
                 f"duplicates={duplicates!r} is not known", hint="use 'refuse', 'first' or 'last'"
@@ -188,7 +191,8 @@ class Table:
         self._list_series(plan.series for plan in plans if plan.rows)
         rows_max = self._context.engine.write_rows_max
         parts = (part for p in plans for write in p.writes for part in write.split(rows_max))
-        self._send(groups_of(parts, self._context.engine.group_rows_max), report, timeout_s)
+        groups = groups_of(parts, self._context.engine.group_rows_max)
+        yield from self._send(groups, report, timeout_s)
         return report
 
     def _list_series(self, names: Iterable[str]) -> None:
@@ -198,7 +202,9 @@ class Table:
             with self._lock:
                 self._listed.update(new)
 
-    def _send(self, groups: Iterator[WriteGroup], planned: WriteReport, timeout_s: float) -> None:
+    def _send(
+        self, groups: Iterator[WriteGroup], planned: WriteReport, timeout_s: float
+    ) -> Steps[None]:
         context = self._context
         fan_out = WriteFanOut(groups, context.permits)
 
@@ -209,8 +215,7 @@ class Table:
 
         error: TreeringError | None = None
         try:
-            for _ in self._run(fan_out, submit, timeout_s, "write"):
-                pass
+            yield from self._run(fan_out, submit, timeout_s, "write")
         except TreeringError as stopped:
             error = stopped
         context.stats.verb("write").on_end(
@@ -229,6 +234,7 @@ class Table:
 
     # Reading
 
+    @verb
     def read(
         self,
         series: str | Sequence[str],
@@ -244,7 +250,7 @@ class Table:
         fan_out_max: int = FAN_OUT_MAX,
         rows_max: int = ROWS_MAX,
         timeout_s: float = TIMEOUT_S,
-    ) -> Readings:
+    ) -> Steps[Readings]:
         """Read the readings of ``[start, end)`` of one or several series.
 
         Args:
@@ -286,7 +292,7 @@ class Table:
             rows_max=rows_max,
         )
         with self._context.call("read", timeout_s):
-            result = self._run_read(plan, partial=partial, timeout_s=timeout_s)
+            result = yield from self._run_read(plan, partial=partial, timeout_s=timeout_s)
             self._check_listed(result, missing_ok)
         self._context.stats.verb("read").on_end(partitions=0, rows=len(result))
         return result
@@ -323,6 +329,7 @@ class Table:
             rows_max=rows_max,
         )
 
+    @verb
     def latest(
         self,
         series: str | Sequence[str],
@@ -332,7 +339,7 @@ class Table:
         look_back: str | float | None = None,
         missing_ok: bool = False,
         timeout_s: float = TIMEOUT_S,
-    ) -> Readings:
+    ) -> Steps[Readings]:
         """Read the newest readings of each series, newest first.
 
         Steps back bucket by bucket until there are enough, at most over the retention.
@@ -361,7 +368,7 @@ class Table:
         # A series that never was costs one look into the catalog, not a walk.
         with self._context.call("latest", timeout_s):
             listed = [name for name in names if name in self._listed or self._is_listed(name)]
-            pages = self._newest(listed, count, columns, oldest, deadline_s)
+            pages = yield from self._newest(listed, count, columns, oldest, deadline_s)
             schema = self._spec.selected(columns)
             result = readings_from_parts(
                 pages, series=names, precision=self.precision, schema=schema
@@ -377,7 +384,7 @@ class Table:
         columns: Sequence[str] | None,
         oldest: int,
         deadline_s: float,
-    ) -> dict[str, list[Part]]:
+    ) -> Steps[dict[str, list[Part]]]:
         """Return the newest readings of each series, stepping back over all of them at once."""
         now_ts = self._now_ts()
         end = self._end_of_time(now_ts)
@@ -398,7 +405,7 @@ class Table:
                 fan_out_max=2 * _STEP_BUCKETS * len(lacking),
             )
             left_s = deadline_s - time.monotonic()
-            step = self._run_read(plan, partial=False, timeout_s=left_s, verb="latest")
+            step = yield from self._run_read(plan, partial=False, timeout_s=left_s, name="latest")
             for name, part in step.split():
                 rows = min(len(part), lacking[name])
                 data = {key: column.take(slice(rows)) for key, column in part.data.items()}
@@ -424,8 +431,8 @@ class Table:
         return max(bucket.start_s * per_s, oldest)
 
     def _run_read(
-        self, plan: ReadPlan, *, partial: bool, timeout_s: float, verb: str = "read"
-    ) -> Readings:
+        self, plan: ReadPlan, *, partial: bool, timeout_s: float, name: str = "read"
+    ) -> Steps[Readings]:
         context = self._context
         fan_out = ReadFanOut(plan, context.permits, partial=partial)
         parts: dict[str, list[Any]] = {name: [] for name in plan.series}
@@ -433,12 +440,14 @@ class Table:
         def submit(request: Any) -> Future[Any]:
             return context.engine.submit_read(self._spec, request[1])
 
+        def keep() -> None:
+            for series, page in fan_out.take():
+                parts[series].append((page.ts, page.columns))
+
         try:
-            for _ in self._run(fan_out, submit, timeout_s, verb):
-                for name, page in fan_out.take():
-                    parts[name].append((page.ts, page.columns))
+            yield from self._run(fan_out, submit, timeout_s, name, keep)
         finally:
-            context.stats.verb(verb).on_end(partitions=fan_out.partitions_asked, rows=0)
+            context.stats.verb(name).on_end(partitions=fan_out.partitions_asked, rows=0)
         return readings_from_parts(
             parts,
             series=plan.series,
@@ -448,15 +457,21 @@ class Table:
         )
 
     def _run(
-        self, fan_out: Any, submit: Callable[[Any], Future[Any]], timeout_s: float, verb: str
-    ) -> Iterator[None]:
+        self,
+        fan_out: Any,
+        submit: Callable[[Any], Future[Any]],
+        timeout_s: float,
+        name: str,
+        on_step: Callable[[], None] = lambda: None,
+    ) -> Steps[None]:
         return run_fan_out(
             fan_out,
             submit,
             self._context.permits,
             deadline_s=time.monotonic() + timeout_s,
             is_cancelled=self._context.is_closed,
-            watch=self._context.stats.verb(verb),
+            watch=self._context.stats.verb(name),
+            on_step=on_step,
         )
 
     def _check_listed(self, result: Readings, missing_ok: bool) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final
 
 from treering.errors import EngineTimeoutError, OverloadedError
@@ -31,6 +33,8 @@ class Permits:
         # Failures of requests that were under way at the last halving tell nothing new.
         self._quiet_until = 0
         self._room = threading.Condition()
+        self._listeners: OrderedDict[int, Callable[[], None]] = OrderedDict()
+        self._tickets = 0
 
     @property
     def limit(self) -> int:
@@ -62,6 +66,9 @@ class Permits:
             self._in_flight -= 1
             self._settled += 1
             self._room.notify_all()
+            told = self._take_listeners()
+        for listener in told:
+            listener()
 
     def learn(self, error: BaseException | None) -> None:
         """Adapt the bound to the outcome of a request; None: it went well."""
@@ -72,11 +79,39 @@ class Permits:
                 self._allowed = max(1.0, self._allowed / 2)
                 self._quiet_until = self._settled + self._in_flight
             self._room.notify_all()
+            told = self._take_listeners()
+        for listener in told:
+            listener()
 
     def wait_for_room(self, timeout_s: float) -> None:
         """Wait until another thread gives a permit back, at most ``timeout_s``."""
         with self._room:
             self._room.wait_for(lambda: self._in_flight < self.limit, timeout_s)
+
+    def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Have ``listener`` called once, when there is room; first come, first served.
+
+        Returns:
+            What takes it back.
+        """
+        with self._room:
+            self._tickets += 1
+            ticket = self._tickets
+            self._listeners[ticket] = listener
+            told = self._take_listeners()
+        for other in told:
+            other()
+
+        def unsubscribe() -> None:
+            with self._room:
+                self._listeners.pop(ticket, None)
+
+        return unsubscribe
+
+    def _take_listeners(self) -> list[Callable[[], None]]:
+        # As many as there is room for: to wake all for one permit would be a stampede.
+        room = min(self.limit - self._in_flight, len(self._listeners))
+        return [self._listeners.popitem(last=False)[1] for _ in range(room)]
 
 
 def is_overload(error: BaseException) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import queue
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from treering.errors import EngineTimeoutError, StoreClosedError, TreeringError
 from treering.fanout.permits import Permits
+from treering.fanout.steps import Pause, Steps
 
 R = TypeVar("R")
 
@@ -65,6 +67,47 @@ class _Answer(Generic[R]):
     future: Future[Any]
 
 
+class _Inbox(Generic[R]):
+    """Answers that came and were not looked at yet, put in by any thread."""
+
+    def __init__(self) -> None:
+        self._answers: deque[_Answer[R]] = deque()
+        self._came = threading.Condition()
+        self._listener: Callable[[], None] | None = None
+
+    def put(self, answer: _Answer[R]) -> None:
+        """Take an answer in, and tell whoever waits."""
+        with self._came:
+            self._answers.append(answer)
+            listener, self._listener = self._listener, None
+            self._came.notify()
+        if listener is not None:
+            listener()
+
+    def take(self) -> Iterator[_Answer[R]]:
+        """Yield the answers that are there, oldest first."""
+        while self._answers:
+            yield self._answers.popleft()
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait for an answer, at most ``timeout_s``."""
+        with self._came:
+            self._came.wait_for(lambda: self._answers, timeout_s)
+
+    def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Have ``listener`` called once, as soon as there is an answer."""
+        with self._came:
+            is_there = bool(self._answers)
+            self._listener = None if is_there else listener
+        if is_there:
+            listener()
+        return self._unsubscribe
+
+    def _unsubscribe(self) -> None:
+        with self._came:
+            self._listener = None
+
+
 def run_fan_out(
     fan_out: FanOut[R],
     submit: Callable[[R], Future[Any]],
@@ -72,10 +115,11 @@ def run_fan_out(
     *,
     deadline_s: float,
     is_cancelled: Callable[[], bool] = lambda: False,
+    on_step: Callable[[], None] = lambda: None,
     clock: Callable[[], float] = time.monotonic,
     watch: Watch | None = None,
-) -> Iterator[None]:
-    """Drive a state machine to its end, yielding after each step so that results can be taken.
+) -> Steps[None]:
+    """Drive a state machine to its end, as steps: pauses where there is nothing to do.
 
     A permit is given back when its request is settled, also when nobody waits for it any more.
 
@@ -85,6 +129,7 @@ def run_fan_out(
         permits: Where the permits go back to.
         deadline_s: When to give up, on ``clock``.
         is_cancelled: Asked between steps, at least ten times a second.
+        on_step: Called after answers were taken in, so that results can be handed on.
         clock: Seconds, monotonic.
         watch: Is told what becomes of requests.
 
@@ -93,7 +138,7 @@ def run_fan_out(
         StoreClosedError: Cancelled.
         TreeringError: What the state machine raises.
     """
-    answers: queue.SimpleQueue[_Answer[R]] = queue.SimpleQueue()
+    answers: _Inbox[R] = _Inbox()
     in_flight: set[Future[Any]] = set()
     try:
         while not fan_out.is_done:
@@ -101,10 +146,14 @@ def run_fan_out(
             _check_outcome(now_s, deadline_s, is_cancelled)
             for request in fan_out.start(now_s):
                 in_flight.add(_send(request, submit, permits, answers, clock, watch))
-            for answer in _wait(answers, fan_out, permits, bool(in_flight), now_s, deadline_s):
+            has_settled = False
+            for answer in answers.take():
                 in_flight.discard(answer.future)
                 _settle(fan_out, answer, permits, clock(), watch)
-            yield
+                has_settled = True
+            on_step()
+            if not has_settled:
+                yield _pause(answers, fan_out, permits, bool(in_flight), now_s, deadline_s)
     finally:
         for future in in_flight:
             future.cancel()
@@ -114,7 +163,7 @@ def _send(
     request: R,
     submit: Callable[[R], Future[Any]],
     permits: Permits,
-    answers: queue.SimpleQueue[_Answer[R]],
+    answers: _Inbox[R],
     clock: Callable[[], float],
     watch: Watch | None,
 ) -> Future[Any]:
@@ -157,28 +206,22 @@ def _cancelled() -> StoreClosedError:
     )
 
 
-def _wait(
-    answers: queue.SimpleQueue[_Answer[R]],
+def _pause(
+    answers: _Inbox[R],
     fan_out: FanOut[R],
     permits: Permits,
     has_in_flight: bool,
     now_s: float,
     deadline_s: float,
-) -> Iterator[_Answer[R]]:
+) -> Pause:
     wake_s = fan_out.wake_s()
     # At most a tenth of a second, so that a cancellation is seen soon.
     until_s = min(deadline_s, now_s + 0.1, wake_s if wake_s is not None else deadline_s)
     timeout_s = max(until_s - now_s, 0.001)
     if not has_in_flight and wake_s is None:
-        # Other threads of this store hold all permits.
-        permits.wait_for_room(timeout_s)
-        return
-    try:
-        yield answers.get(timeout=timeout_s)
-        while True:
-            yield answers.get_nowait()
-    except queue.Empty:
-        return
+        # Others of this store hold all permits.
+        return Pause(permits.wait_for_room, permits.subscribe, timeout_s)
+    return Pause(answers.wait, answers.subscribe, timeout_s)
 
 
 def _settle(
