@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ import treering
 from treering.core.bucket import bucket_of
 from treering.core.columns import ColumnData, column_from_list
 from treering.core.design import Overrides, Workload, plan_design
+from treering.core.listing import LIMIT_MIN, BucketListing
 from treering.core.merge import is_newer
 from treering.core.read_plan import Order, PartitionRead
 from treering.core.schema import ColumnType, parse_columns
@@ -440,6 +442,125 @@ class EngineContract:
                 engine, spec, name, NOW_MS, NOW_MS + 10, columns=("d", "b", "t"), rows_max=2
             )
             assert found == wanted
+
+    # The index of buckets
+
+    def list_all(
+        self,
+        engine: Engine,
+        spec: TableSpec,
+        series: str,
+        *,
+        widths: tuple[treering.BucketWidth, ...] | None = None,
+        is_newest_first: bool = True,
+        days: tuple[int, int] = (30, -1),
+    ) -> list[str]:
+        """Return the texts of listed buckets that start between so many days ago, page by page."""
+        listing = BucketListing(
+            series=series,
+            start_s=NOW_S - days[0] * DAY_S,
+            end_s=NOW_S - days[1] * DAY_S,
+            widths=widths or (spec.width,),
+            is_newest_first=is_newest_first,
+            limit=LIMIT_MIN,
+        )
+        texts: list[str] = []
+        for _ in range(1_000):
+            answer = engine.submit_listing(spec, listing).result(30)
+            assert len(answer.buckets) <= LIMIT_MIN
+            texts += [b.text for b in answer.buckets if b.text not in texts]
+            if answer.next_s is None:
+                return texts
+            listing = listing.after(answer.next_s)
+        raise AssertionError("the listing does not end")
+
+    def test_bucket_of_an_acknowledged_write_is_listed(
+        self, engine: Engine, spec: TableSpec
+    ) -> None:
+        times = [NOW_MS - days * DAY_MS for days in (2, 9, 5)]
+        for ts in times:
+            engine.submit_write(spec, write_of(spec, "s", [ts], value=[1.0])).result(30)
+        engine.submit_write(spec, write_of(spec, "other", [NOW_MS], value=[1.0])).result(30)
+        wanted = [bucket_of(ts, spec.width).text for ts in sorted(times, reverse=True)]
+        assert self.list_all(engine, spec, "s") == wanted
+        assert self.list_all(engine, spec, "s", is_newest_first=False) == wanted[::-1]
+        assert self.list_all(engine, spec, "never") == []
+
+    def test_listing_is_of_starts_in_a_half_open_interval(
+        self, engine: Engine, spec: TableSpec
+    ) -> None:
+        midnight_s = NOW_S // DAY_S * DAY_S
+        days = [midnight_s * 1_000 - day * DAY_MS for day in range(4)]
+        for ts in days:
+            engine.submit_write(spec, write_of(spec, "s", [ts], value=[1.0])).result(30)
+
+        def listed(start_s: int, end_s: int) -> list[int]:
+            listing = BucketListing(
+                series="s", start_s=start_s, end_s=end_s, widths=(spec.width,), limit=LIMIT_MIN
+            )
+            answer = engine.submit_listing(spec, listing).result(30)
+            assert answer.next_s is None
+            return [midnight_s - bucket.start_s for bucket in answer.buckets]
+
+        assert listed(midnight_s - 2 * DAY_S, midnight_s) == [DAY_S, 2 * DAY_S]
+        assert listed(midnight_s, midnight_s) == []
+
+    @pytest.mark.parametrize("is_newest_first", [True, False])
+    def test_long_listing_comes_whole_in_pages(
+        self, engine: Engine, spec: TableSpec, is_newest_first: bool
+    ) -> None:
+        hours = spec_of(bucket="hour", rate_hz=100.0)
+        spec = engine.create_table(hours)
+        times = [NOW_MS - hour * 3_600_000 for hour in range(3 * LIMIT_MIN)]
+        writes = tuple(write_of(spec, "s", [ts], value=[1.0]) for ts in times)
+        engine.submit_writes(spec, writes).result(30)
+        wanted = [bucket_of(ts, spec.width).text for ts in sorted(times, reverse=is_newest_first)]
+        assert self.list_all(engine, spec, "s", is_newest_first=is_newest_first) == wanted
+
+    def test_listing_knows_several_widths_of_one_series(
+        self, engine: Engine, spec: TableSpec
+    ) -> None:
+        widths = (treering.BucketWidth.MINUTE, treering.BucketWidth.HOUR, treering.BucketWidth.DAY)
+        midnight_ms = NOW_S // DAY_S * DAY_MS
+        times = [midnight_ms - day * DAY_MS for day in range(LIMIT_MIN)]
+        wanted = set()
+        for ts in times:
+            for width in widths:
+                write = write_of(spec, "s", [ts], value=[1.0])
+                write = replace(write, bucket=bucket_of(ts, width))
+                engine.submit_write(spec, write).result(30)
+                wanted.add(write.bucket.text)
+        for is_newest_first in (True, False):
+            listed = self.list_all(
+                engine, spec, "s", widths=widths, is_newest_first=is_newest_first
+            )
+            assert set(listed) == wanted
+        assert self.list_all(engine, spec, "s") == [bucket_of(ts, spec.width).text for ts in times]
+
+    def test_marking_again_changes_nothing(self, engine: Engine, spec: TableSpec) -> None:
+        write = write_of(spec, "s", [NOW_MS], value=[1.0])
+        engine.submit_write(spec, write).result(30)
+        for _ in range(2):
+            engine.mark_buckets(spec, (("s", write.bucket), ("s", write.bucket))).result(30)
+        assert self.list_all(engine, spec, "s") == [write.bucket.text]
+        engine.mark_buckets(spec, ()).result(30)
+
+    def test_listing_of_a_dropped_table_is_an_error_and_its_successor_lists_nothing(
+        self, engine: Engine, spec: TableSpec
+    ) -> None:
+        write = write_of(spec, "s", [NOW_MS], value=[1.0])
+        engine.submit_write(spec, write).result(30)
+        engine.drop_table(spec)
+        listing = BucketListing(series="s", start_s=0, end_s=NOW_S, widths=(spec.width,))
+        with pytest.raises(treering.SchemaMismatchError, match="dropped"):
+            engine.submit_listing(spec, listing).result(30)
+        with pytest.raises(treering.SchemaMismatchError, match="dropped"):
+            engine.mark_buckets(spec, (("s", write.bucket),)).result(30)
+        again = engine.create_table(spec_of(spec.name))
+        assert self.list_all(engine, again, "s") == []
+        # What was known of the table before must not keep the new one from being marked.
+        engine.submit_write(again, write).result(30)
+        assert self.list_all(engine, again, "s") == [write.bucket.text]
 
     # Expiry, threads, closing
 

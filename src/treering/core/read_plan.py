@@ -69,6 +69,8 @@ class ReadPlan:
         reads: Every partition read; series by series, each in ``order``.
         rows_estimate: Readings expected by the design's rate.
         bytes_estimate: Bytes that the result is expected to take in memory.
+        unlisted: How many partitions were left out because the index of buckets does not list
+            them; None where it was not asked.
     """
 
     spec: TableSpec
@@ -81,6 +83,7 @@ class ReadPlan:
     reads: tuple[PartitionRead, ...]
     rows_estimate: int
     bytes_estimate: int
+    unlisted: int | None = None
 
     @property
     def fan_out(self) -> int:

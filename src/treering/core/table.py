@@ -12,8 +12,11 @@ from treering.core.schema import Column, check_identifier
 from treering.core.units import Precision
 from treering.errors import SchemaMismatchError, UsageError
 
-CATALOG_FORMAT: Final = 1
-"""The catalog format that this release writes; a newer one is refused, never guessed at."""
+CATALOG_FORMAT: Final = 2
+"""The catalog format that this release writes; a newer one is refused, never guessed at.
+
+Format 2 marks the buckets that exist: a release that writes without marks must not write there.
+"""
 
 CATALOG_PREFIX: Final = "treering_"
 """How the catalog's own tables are named; no table of readings is."""
@@ -33,6 +36,8 @@ class TableSpec:
         finer: What becomes of times finer than the precision: floored and counted, or refused.
         future_limit_s: How far ahead of now a reading may be.
         incarnation: Counts the tables of this name that there have been; part of the table's id.
+        index_trusted: Whether every bucket that holds an acknowledged reading is listed, so that
+            others need not be read: only where treering alone writes, from the table's start.
     """
 
     name: str
@@ -40,6 +45,7 @@ class TableSpec:
     finer: Finer = "floor"
     future_limit_s: int = FUTURE_LIMIT_S
     incarnation: int = 0
+    index_trusted: bool = True
 
     def __post_init__(self) -> None:
         check_identifier(self.name, "table")
@@ -157,6 +163,7 @@ class TableSpec:
             "finer": self.finer,
             "future_limit_s": self.future_limit_s,
             "incarnation": self.incarnation,
+            "index_trusted": self.index_trusted,
         }
 
     @classmethod
@@ -174,6 +181,8 @@ class TableSpec:
                 finer=cast(Finer, record["finer"]),
                 future_limit_s=int(record["future_limit_s"]),
                 incarnation=int(record["incarnation"]),
+                # Tables of format 1 were written to without marks.
+                index_trusted=record.get("index_trusted") is True,
             )
         except (KeyError, TypeError, ValueError) as error:
             raise SchemaMismatchError(

@@ -13,7 +13,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from treering.core.bucket import Bucket, bucket_end_s, bucket_starts_s
 from treering.core.columns import column_from_list
+from treering.core.listing import BucketListing, ListedBuckets
 from treering.core.merge import is_newer
 from treering.core.segment import (
     Segment,
@@ -173,6 +175,31 @@ class MemoryEngine:
             }
         cursor = page[-1] if len(times) > len(page) else None
         return Page(np.array(page, dtype=np.int64), columns, cursor)
+
+    def mark_buckets(self, spec: TableSpec, marks: tuple[tuple[str, Bucket], ...]) -> Future[None]:
+        """Do nothing: which buckets exist follows from the readings."""
+
+        def work() -> None:
+            with self._lock:
+                self._table(spec)
+
+        return done(work)
+
+    def submit_listing(self, spec: TableSpec, listing: BucketListing) -> Future[ListedBuckets]:
+        """Return the buckets that hold readings; the future has completed."""
+        return done(lambda: self._list(spec, listing))
+
+    def _list(self, spec: TableSpec, listing: BucketListing) -> ListedBuckets:
+        with self._lock:
+            readings = self._table(spec).series.get(listing.series, {})
+            times = np.fromiter(readings, dtype=np.int64, count=len(readings))
+        return listing.answer(
+            [
+                Bucket(start_s, bucket_end_s(start_s, width), width)
+                for width in listing.widths
+                for start_s in np.unique(bucket_starts_s(times, width, spec.precision)).tolist()
+            ]
+        )
 
     def expire(self, spec: TableSpec, *, now_s: int, dry_run: bool = False) -> ExpireReport:
         """Forget whole segments that the retention has passed."""

@@ -15,7 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from treering.core.bucket import Bucket
 from treering.core.columns import ColumnData
+from treering.core.listing import BucketListing, ListedBuckets
 from treering.core.read_plan import Order, PartitionRead
 from treering.core.schema import Column
 from treering.core.table import TableSpec
@@ -182,6 +184,8 @@ class Engine(Protocol):
         write sent twice is one write. (On Cassandra a later expiry wins a tie before the bytes
         do: cells of one lifetime follow the rule as it stands here.)
 
+        In a table whose index may be trusted, the bucket is marked when the future completes.
+
         The future fails with an ``EngineError``; ``retryable`` says whether sending the same
         write again is worth it.
         """
@@ -200,6 +204,22 @@ class Engine(Protocol):
 
         A reading is there whatever columns are asked for: one that has no value in them comes
         with missing values. ``cursor`` is opaque to the caller and may be used once or again.
+        """
+        ...
+
+    def mark_buckets(self, spec: TableSpec, marks: tuple[tuple[str, Bucket], ...]) -> Future[None]:
+        """Start marking buckets of series as existing; repeating is safe.
+
+        The future completes when all marks are durable. A mark outlives every reading that its
+        bucket can hold, and no later mark shortens its life.
+        """
+        ...
+
+    def submit_listing(self, spec: TableSpec, listing: BucketListing) -> Future[ListedBuckets]:
+        """Start asking which buckets of a series exist.
+
+        Every bucket that holds an acknowledged reading is listed, where the table's index may be
+        trusted; one that holds none may be.
         """
         ...
 

@@ -18,6 +18,7 @@ from uuid import UUID
 from treering.core.ddl import render_create_keyspace, render_create_table
 from treering.core.table import CATALOG_FORMAT, TableSpec, check_format
 from treering.engine.cassandra import statements
+from treering.engine.cassandra.bucket_index import BucketIndex, index_missing
 from treering.engine.cassandra.driver import ConsistencyLevel
 from treering.engine.cassandra.faults import is_table_missing
 from treering.engine.cassandra.link import Link
@@ -47,6 +48,7 @@ class Catalog:
 
     Attributes:
         series: The series of its tables.
+        buckets: The index of buckets that exist.
     """
 
     def __init__(
@@ -57,8 +59,10 @@ class Catalog:
         self._replication = replication
         self._cql = CatalogStatements(keyspace)
         self._is_made = False
+        self._has_index = False
         self._shards: dict[tuple[str, int], int] = {}
         self.series = SeriesList(link, self._cql, self._shards_of)
+        self.buckets = BucketIndex(link, self._cql)
 
     # Reading
 
@@ -231,6 +235,8 @@ class Catalog:
         if found is not None and found["id"] == self._table_id(name, incarnation):
             what = f"dropping the table {name}"
             self._link.run_ddl(self._cql.drop_table(name), what)
+        spec = _spec_of(row)
+        self.buckets.drop(spec, self.series.names(spec))
         self.series.drop(name, incarnation, row["shards"])
         self._set_state(name, incarnation, _DROPPING, _DROPPED)
 
@@ -250,6 +256,8 @@ class Catalog:
             )
         if found["id"] != self._table_id(spec.name, spec.incarnation):
             raise self._from_elsewhere(spec.name)
+        if spec.index_trusted and not self._is_index_there():
+            raise index_missing(self._keyspace)
         columns = self._link.query(
             statements.COLUMNS,
             *(self._keyspace, spec.name),
@@ -318,21 +326,22 @@ class Catalog:
         return False
 
     def _ensure_catalog(self, name: str) -> None:
-        if self._is_made:
+        if self._is_made and self._has_index:
             return
         if not self._has_keyspace():
             if self._replication is None:
                 raise self._no_keyspace()
             what = f"creating the keyspace {self._keyspace}"
             self._link.run_ddl(self._create_keyspace_cql(), what)
-        if not self._has_catalog():
+        # The index came later than the rest: an older catalog lacks it.
+        if not self._has_catalog() or not self._is_index_there():
             what = f"creating the catalog of {self._keyspace} for {name}"
             for statement in self._create_catalog_cql():
                 self._link.run_ddl(statement, what)
         else:
             # Another creator may have made it a moment ago, on another node.
             self._link.await_schema_agreement(f"opening the catalog of {self._keyspace}")
-        self._is_made = True
+        self._is_made = self._has_index = True
 
     def _has_keyspace(self) -> bool:
         rows = self._link.query(
@@ -354,6 +363,14 @@ class Catalog:
         self._is_made = all(row is not None for row in rows.values())
         return self._is_made
 
+    def _is_index_there(self) -> bool:
+        if not self._has_index:
+            row = self._table_row(statements.BUCKETS)
+            if row is not None and row["id"] != self._table_id(statements.BUCKETS):
+                raise self._from_elsewhere(statements.BUCKETS)
+            self._has_index = row is not None
+        return self._has_index
+
     def _no_keyspace(self) -> UsageError:
         return UsageError(
             f"there is no keyspace {self._keyspace} on {self._link.where}",
@@ -368,10 +385,11 @@ class Catalog:
         replication = self._replication or {self._link.local_dc: replicas}
         return render_create_keyspace(self._keyspace, replication)
 
-    def _create_catalog_cql(self) -> tuple[str, str]:
+    def _create_catalog_cql(self) -> tuple[str, ...]:
         return (
             self._cql.create_tables(self._table_id(statements.TABLES)),
             self._cql.create_series(self._table_id(statements.SERIES)),
+            self._cql.create_buckets(self._table_id(statements.BUCKETS)),
         )
 
     def _create_table_cql(self, spec: TableSpec, incarnation: int) -> str:

@@ -10,15 +10,19 @@ from __future__ import annotations
 import os
 import ssl
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, InvalidStateError
 from typing import Any, Final
 
+from treering.core.bucket import Bucket
 from treering.core.expiry import gc_before_s
+from treering.core.listing import BucketListing, ListedBuckets
 from treering.core.schema import Column
 from treering.core.table import TableSpec
 from treering.core.times import render_ts
 from treering.core.write_plan import PartitionWrite
+from treering.engine.cassandra.bucket_index import ListingFuture, index_missing
 from treering.engine.cassandra.catalog import Catalog, dropped_error
 from treering.engine.cassandra.codec import batches_of, decode_page
 from treering.engine.cassandra.connect import link_of_session, open_link
@@ -41,6 +45,7 @@ from treering.engine.cassandra.url import (
     parse_url,
     render_url,
 )
+from treering.engine.marks import Marks
 from treering.engine.protocol import ExpireReport, Page, PageRead, Removal, TableInfo
 from treering.errors import EngineError, StoreClosedError, TreeringError
 
@@ -107,6 +112,7 @@ class CassandraEngine:
         self._in_flight: set[Future[Any]] = set()
         # The newest table of each name that this engine has seen; an older one was dropped.
         self._newest: dict[str, int] = {}
+        self._marks = Marks(self._send_mark)
         self.in_flight_max = link.in_flight_max
 
     @classmethod
@@ -193,6 +199,7 @@ class CassandraEngine:
         """Remove the table, its readings and its series."""
         self._check_open()
         self._catalog.drop(spec)
+        self._marks.forget(spec.name)
         self._newest[spec.name] = max(self._newest.get(spec.name, 0), spec.incarnation + 1)
 
     def _seen(self, spec: TableSpec) -> TableSpec:
@@ -219,7 +226,16 @@ class CassandraEngine:
     # Readings
 
     def submit_write(self, spec: TableSpec, write: PartitionWrite) -> Future[None]:
-        """Start one write of one partition: one UNLOGGED batch, more where it has much text."""
+        """Start one write of one partition: one UNLOGGED batch, more where it has much text.
+
+        The first write of a bucket goes out with the mark that lists it, side by side, and is
+        acknowledged when both are durable.
+        """
+        mark = self._marks.ensure(spec, write.series, write.bucket) if spec.index_trusted else None
+        written = self._submit_rows(spec, write)
+        return written if mark is None else all_of([mark, written])
+
+    def _submit_rows(self, spec: TableSpec, write: PartitionWrite) -> Future[None]:
         future: Future[None] = Future()
         self._start(future)
         what = f"the write of {write.name} to {spec.name}"
@@ -285,6 +301,71 @@ class CassandraEngine:
         except Exception as error:  # noqa: BLE001
             self._fail(future, error, spec, what)
         return future
+
+    # The index of buckets
+
+    def mark_buckets(self, spec: TableSpec, marks: tuple[tuple[str, Bucket], ...]) -> Future[None]:
+        """Start marking buckets, one request each; what is known to be marked is marked again."""
+        return all_of([self._send_mark(spec, series, bucket) for series, bucket in marks])
+
+    def _send_mark(self, spec: TableSpec, series: str, bucket: Bucket) -> Future[None]:
+        future: Future[None] = Future()
+        self._start(future)
+        what = f"marking {series}/{bucket.text} of {spec.name} as existing"
+
+        def succeed(_: Any) -> None:
+            self._in_flight.discard(future)
+            _settle(future, None)
+
+        def fail(error: BaseException) -> None:
+            self._fail(future, error, spec, what, is_write=True, is_index=True)
+
+        try:
+            self._check_table(spec)
+            mark = self._catalog.buckets.mark(spec, series, bucket, now_s=int(time.time()))
+            self._link.send(mark).add_callbacks(succeed, fail)
+        except Exception as error:  # noqa: BLE001
+            fail(error)
+        return future
+
+    def submit_listing(self, spec: TableSpec, listing: BucketListing) -> Future[ListedBuckets]:
+        """Start asking the index: one query, more where buckets are narrow and time is long."""
+        future = ListingFuture(listing)
+        self._start(future)
+        try:
+            self._check_table(spec)
+            queries = iter(self._catalog.buckets.lists(spec, listing))
+        except Exception as error:  # noqa: BLE001
+            self._fail_listing(future, error, spec)
+            return future
+        self._ask_next(future, queries, spec)
+        return future
+
+    def _ask_next(self, future: ListingFuture, queries: Iterator[Any], spec: TableSpec) -> None:
+        """Ask the next partition of the index, until there is enough or none is left."""
+        listing = future.listing
+        # Partitions of one width follow each other in time; those of several do not.
+        is_enough = future.rows >= listing.limit and len(listing.widths) == 1
+        query = None if is_enough else next(queries, None)
+        if query is None:
+            self._in_flight.discard(future)
+            _settle(future, None)
+            return
+
+        def succeed(page: RawPage) -> None:
+            future.add(page)
+            self._ask_next(future, queries, spec)
+
+        try:
+            self._link.send(query).add_callbacks(
+                succeed, lambda error: self._fail_listing(future, error, spec)
+            )
+        except Exception as error:  # noqa: BLE001
+            self._fail_listing(future, error, spec)
+
+    def _fail_listing(self, future: ListingFuture, error: BaseException, spec: TableSpec) -> None:
+        what = f"listing the buckets of {future.listing.series} of {spec.name}"
+        self._fail(future, error, spec, what, is_index=True)
 
     # Upkeep
 
@@ -383,6 +464,7 @@ class CassandraEngine:
         what: str,
         *,
         is_write: bool = False,
+        is_index: bool = False,
     ) -> None:
         self._in_flight.discard(future)
         if self._is_closed and not isinstance(error, TreeringError):
@@ -390,7 +472,7 @@ class CassandraEngine:
             return
         raised = engine_error_of(error, what, is_write=is_write)
         if is_table_missing(raised):
-            raised = dropped_error(spec.name)
+            raised = index_missing(self._keyspace) if is_index else dropped_error(spec.name)
         if raised is not error:
             raised.__cause__ = error
         _settle_error(future, raised)
@@ -399,6 +481,8 @@ class CassandraEngine:
 def all_of(futures: list[Future[None]]) -> Future[None]:
     """Return a future that completes when all have, with the first failure if there is one."""
     whole: Future[None] = Future()
+    # Running, as its parts are: what was sent cannot be taken back.
+    whole.set_running_or_notify_cancel()
     left = len(futures)
     lock = threading.Lock()
 

@@ -16,6 +16,7 @@ from treering.core.schema import Column
 
 TABLES: Final = "treering_tables"
 SERIES: Final = "treering_series"
+BUCKETS: Final = "treering_buckets"
 
 KEYSPACE: Final = (
     "SELECT keyspace_name, replication FROM system_schema.keyspaces WHERE keyspace_name = ?"
@@ -84,6 +85,20 @@ class CatalogStatements:
         self.list_series = f"SELECT series FROM {series} {of_shard} AND series >= ?"
         self.count_series = f"SELECT COUNT(*) AS n FROM {series} {of_shard}"
         self.drop_series = f"DELETE FROM {series} {of_shard}"
+        marks = f"{keyspace}.{BUCKETS}"
+        self.mark_bucket = (
+            f"INSERT INTO {marks} (table_name, incarnation, series, era, start, width) "
+            "VALUES (?, ?, ?, ?, ?, ?) USING TIMESTAMP ?"
+        )
+        self.mark_bucket_for = f"{self.mark_bucket} AND TTL ?"
+        of_era = "WHERE table_name = ? AND incarnation = ? AND series = ? AND era = ?"
+        self.list_buckets = {
+            is_newest_first: f"SELECT start, width FROM {marks} {of_era} "
+            f"AND start >= ? AND start < ? ORDER BY start {order} LIMIT ?"
+            for is_newest_first, order in ((True, "DESC"), (False, "ASC"))
+        }
+        # Marks carry their expiry as write time, so a deletion needs a later one still.
+        self.drop_buckets = f"DELETE FROM {marks} USING TIMESTAMP {2**62} {of_era}"
         self._keyspace = keyspace
 
     def create_tables(self, table_id: UUID) -> str:
@@ -102,6 +117,17 @@ class CatalogStatements:
             "  table_name text,\n  incarnation int,\n  shard int,\n  series text,\n"
             "  PRIMARY KEY ((table_name, incarnation, shard), series)\n"
             f") WITH ID = {table_id}\n  AND comment = 'series of treering tables'"
+        )
+
+    def create_buckets(self, table_id: UUID) -> str:
+        """Return the statement that makes the catalog's index of buckets that exist."""
+        return (
+            f"CREATE TABLE IF NOT EXISTS {self._keyspace}.{BUCKETS} (\n"
+            "  table_name text,\n  incarnation int,\n  series text,\n  era text,\n"
+            "  start timestamp,\n  width text,\n"
+            "  PRIMARY KEY ((table_name, incarnation, series, era), start, width)\n"
+            f") WITH ID = {table_id}\n  AND CLUSTERING ORDER BY (start DESC, width ASC)\n"
+            "  AND comment = 'buckets of treering tables that may hold readings'"
         )
 
     def drop_table(self, name: str) -> str:

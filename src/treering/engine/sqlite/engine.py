@@ -19,7 +19,9 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from treering.core.bucket import Bucket
 from treering.core.columns import ColumnData, concat_columns
+from treering.core.listing import BucketListing, ListedBuckets
 from treering.core.read_plan import PartitionRead
 from treering.core.segment import Segment, segment_length_s, segment_of, segment_starts_s
 from treering.core.table import TableSpec
@@ -35,6 +37,7 @@ from treering.engine.sqlite.folder import (
     sweep,
 )
 from treering.engine.sqlite.layout import CATALOG_NAME, segment_name, table_folder
+from treering.engine.sqlite.listing import list_buckets
 from treering.engine.sqlite.pool import SegmentPool
 from treering.engine.sqlite.segment_file import (
     Batch,
@@ -218,6 +221,33 @@ class SqliteEngine:
     def submit_read(self, spec: TableSpec, read: PageRead) -> Future[Page]:
         """Read now; the future has completed. A page may span segments."""
         return _completed(lambda: self._read(spec, read))
+
+    def mark_buckets(self, spec: TableSpec, marks: tuple[tuple[str, Bucket], ...]) -> Future[None]:
+        """Do nothing: which buckets exist is found in the segments."""
+        return _completed(lambda: self._here().catalog.check_there(spec))
+
+    def submit_listing(self, spec: TableSpec, listing: BucketListing) -> Future[ListedBuckets]:
+        """Return the buckets that hold readings; the future has completed."""
+        return _completed(lambda: self._list(spec, listing))
+
+    def _list(self, spec: TableSpec, listing: BucketListing) -> ListedBuckets:
+        length_s = segment_length_s(spec)
+        starts_s = segments_in(table_folder(self.folder, spec))
+
+        def edge_of(segment: Segment, start: int, end: int) -> int | None:
+            with self._here().pool.lease(self._path(spec, segment)) as slot:
+                file = slot.current(partial(self._open, spec, segment))
+                if file is None:
+                    return None
+                return file.edge_ts(
+                    listing.series, start=start, end=end, is_newest=listing.is_newest_first
+                )
+
+        segments = [Segment(start_s, start_s + length_s) for start_s in starts_s]
+        found = list_buckets(spec, listing, segments, edge_of)
+        if not table_folder(self.folder, spec).is_dir():
+            raise dropped(spec)
+        return found
 
     def expire(self, spec: TableSpec, *, now_s: int, dry_run: bool = False) -> ExpireReport:
         """Unlink the segments that the retention has passed, or only list them."""

@@ -254,6 +254,16 @@ class SegmentFile:
             for column, kept in zip(columns, values, strict=True)
         }
 
+    def edge_ts(self, series: str, *, start: int, end: int, is_newest: bool) -> int | None:
+        """Return the newest or the oldest event time of ``[start, end)``; None where none is."""
+        with translated(self.path, "reading", waited_s=self._busy_timeout_s):
+            series_id = self._id_of(series)
+            if series_id is None:
+                return None
+            statement = sql.NEWEST_READING if is_newest else sql.OLDEST_READING
+            row = self._connection.execute(statement, (series_id, start, end)).fetchone()
+        return None if row[0] is None else int(row[0])
+
     def remove(self, name_lock: Callable[[], AbstractContextManager[object]]) -> bool:
         """Unlink the file under its write lock, so that no write is under way in it.
 

@@ -103,6 +103,10 @@ def read_sql(columns: Sequence[Column], order: Order) -> str:
 ANY_READING: Final = "SELECT 1 FROM readings WHERE series = ? AND ts >= ? AND ts <= ? LIMIT 1"
 
 
+NEWEST_READING: Final = "SELECT max(ts) FROM readings WHERE series = ? AND ts >= ? AND ts < ?"
+OLDEST_READING: Final = NEWEST_READING.replace("max(", "min(")
+
+
 def _quoted(column: Column) -> str:
     return f'"{column.name}"'
 
