@@ -29,7 +29,7 @@ class ListFanOut:
 
     Attributes:
         answers: What the index said, by series.
-        requests: How many questions were sent.
+        retries: How many questions were sent again after a failure.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class ListFanOut:
         self._is_whole = is_whole
         self._attempts_max = attempts_max
         self._in_flight = 0
-        self.requests = 0
+        self.retries = 0
         self.answers: dict[str, ListedBuckets] = {}
 
     @property
@@ -71,7 +71,6 @@ class ListFanOut:
                 continue
             sent.append(asked)
         self._in_flight += len(sent)
-        self.requests += len(sent)
         return sent
 
     def wake_s(self) -> float | None:
@@ -98,5 +97,6 @@ class ListFanOut:
         request.attempts += 1
         if not error.retryable or request.attempts >= self._attempts_max:
             raise error
+        self.retries += 1
         request.due_s = now_s + backoff_s(request.attempts)
         self._waiting.append(request)
