@@ -284,6 +284,7 @@ def open_store(
     *,
     clock: Clock = system_clock,
     create: bool = True,
+    session: Any = None,
     **options: Any,
 ) -> Store:
     """Open a store.
@@ -291,9 +292,13 @@ def open_store(
     Args:
         where: A folder for the embedded engine, ``cassandra://host[:port][,host…]/keyspace``
             with ``?local_dc=…&consistency=…&timeout=…``, or ``memory://``. By default the
-            environment's ``TREERING_URL``.
+            environment's ``TREERING_URL``. What the address does not say comes from the
+            environment, else from cqlsh's file.
         clock: The present in epoch nanoseconds; a :class:`~treering.ManualClock` moves by hand.
         create: Whether to make the folder of an embedded store that does not exist.
+        session: A session of the driver, in place of ``where``: the store opens one of its own on
+            the same cluster, with ``keyspace=``, ``consistency=``, ``timeout=`` and ``catalog=``
+            as options. The cluster stays the caller's to shut down.
         **options: Passed to the engine.
 
     Raises:
@@ -304,6 +309,13 @@ def open_store(
     Cost:
         Cassandra: a connection to every node of the local datacentre.
     """
+    if session is not None:
+        if where is not None:
+            raise UsageError(
+                "a store is opened by its place or on a session, not both",
+                hint="leave the place out, and name the keyspace: keyspace=",
+            )
+        return Store(_engine_on(session, **options), clock=clock)
     place = os.environ.get(URL_VARIABLE, "") if where is None else os.fspath(where)
     if not place:
         raise UsageError(
@@ -311,6 +323,19 @@ def open_store(
             hint=f"pass a folder or cassandra://host/keyspace, or set {URL_VARIABLE}",
         )
     return Store(_engine(place, create=create, **options), clock=clock)
+
+
+def _engine_on(
+    session: Any, *, keyspace: str | None = None, timeout: str | float | None = None, **options: Any
+) -> Engine:
+    keyspace = keyspace or getattr(session, "keyspace", None)
+    if not keyspace:
+        raise UsageError("the session has no keyspace", hint="name one: keyspace=")
+    if timeout is not None:
+        options["timeout_s"] = parse_duration_s(timeout)
+    cassandra = importlib.import_module("treering.engine.cassandra")
+    engine: Engine = cassandra.CassandraEngine.from_session(session, keyspace, **options)
+    return engine
 
 
 def _engine(place: str, *, create: bool, **options: Any) -> Engine:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import re
+import ssl
 from typing import Any
 
 import pytest
@@ -33,6 +35,15 @@ from treering.engine.cassandra.faults import engine_error_of
 
 WHAT = "the write of pump-7/2025-11-20 to readings"
 REFUSED = ConnectionRefusedError(111, "Connection refused")
+
+
+def untrusted(message: str) -> ssl.SSLCertVerificationError:
+    """Return the error of a certificate that was not accepted."""
+    error = ssl.SSLCertVerificationError(1, message)
+    error.verify_message = message
+    return error
+
+
 BROKEN = ConnectionShutdown("Connection to 10.0.0.5 was closed")
 
 
@@ -142,3 +153,29 @@ def test_table_that_is_gone_is_told_from_other_refusals(text: str, is_missing: b
 @pytest.mark.parametrize("error", [StoreClosedError("closed"), TreeringError("x")])
 def test_errors_of_treering_stay_what_they_are(error: Any) -> None:
     assert engine_error_of(error, WHAT) is error
+
+
+def test_nodes_are_named_where_the_driver_names_none() -> None:
+    error = NoHostAvailable("Unable to complete the operation against any hosts", {})
+    raised = engine_error_of(error, WHAT, is_write=True, nodes="10.0.0.5:9042: is down")
+    assert isinstance(raised, UnavailableError)
+    assert "10.0.0.5:9042: is down" in str(raised)
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "hint"),
+    [
+        (untrusted("self-signed certificate"), "does not trust .* self-signed", "ca="),
+        (untrusted("IP address mismatch, certificate is not valid for"), "mismatch", "verify=ca"),
+        (ssl.SSLError(1, "wrong version number"), "no way to talk TLS", "speak TLS"),
+    ],
+    ids=["unknown authority", "other address", "no TLS"],
+)
+def test_tls_that_fails_is_told_apart_and_not_worth_repeating(
+    error: ssl.SSLError, said: str, hint: str
+) -> None:
+    raised = engine_error_of(NoHostAvailable("none", {"10.0.0.5:9042": error}), WHAT)
+    assert re.search(said, str(raised))
+    assert "10.0.0.5:9042" in str(raised)
+    assert hint in raised.hint
+    assert not raised.retryable

@@ -135,3 +135,73 @@ def _write_one(engine: CassandraEngine, spec: TableSpec, number: int) -> None:
 
 def _read_one(engine: CassandraEngine, spec: TableSpec, number: int) -> list[tuple[object, ...]]:
     return read_all(engine, spec, f"s-{number}", NOW_MS, NOW_MS + 1)
+
+
+def test_calls_on_a_paused_node_end_at_their_deadline_and_not_at_the_drivers(
+    node: LocalCassandra,
+) -> None:
+    # Requests may take twenty seconds here; each call below says that it has two.
+    url = node.url(f"deadline_{uuid.uuid4().hex[:8]}") + "&timeout=20s"
+    with treering.open(url, replication={"datacenter1": 1}) as store:
+        table = store.create("readings", rate="1/s", retention="30d")
+        now_ms = time.time_ns() // 1_000_000
+        table.write("s", [now_ms], unit="ms", value=[1.0])
+        # A second table object has nothing prepared or looked up yet.
+        fresh = treering.open(url)
+        calls: dict[str, Callable[[], object]] = {
+            "read": lambda: table.read("s", "-30d", timeout_s=2),
+            "read of nothing known": lambda: cold.read("s", "-1h", timeout_s=2),
+            "latest": lambda: cold.latest("s", timeout_s=2),
+            "write": lambda: table.write("s", [now_ms + 1], unit="ms", value=[2.0], timeout_s=2),
+            "write of a new series": lambda: cold.write(
+                "new", [now_ms], unit="ms", value=[3.0], timeout_s=2
+            ),
+        }
+        cold = fresh.table("readings")
+        node.pause()
+        try:
+            for name, call in calls.items():
+                began_s = time.monotonic()
+                with pytest.raises(treering.EngineTimeoutError):
+                    call()
+                took_s = time.monotonic() - began_s
+                assert took_s < 6, f"{name} took {took_s:.1f} s of 2 s"
+        finally:
+            node.resume()
+        failed = store.stats().verbs["read"].calls_failed
+        assert failed == {"EngineTimeoutError": 1}
+        assert _retry(lambda: table.latest("s"))["value"].tolist()[-1] in (1.0, 2.0)
+        fresh.close()
+
+
+def test_cluster_that_is_gone_fails_every_verb_in_seconds_with_the_reason(
+    node: LocalCassandra,
+) -> None:
+    url = node.url(f"gone_{uuid.uuid4().hex[:8]}") + f"&timeout={TIMEOUT_S}s"
+    with treering.open(url, replication={"datacenter1": 1}) as store:
+        table = store.create("readings", rate="1/s", retention="30d")
+        now_ms = time.time_ns() // 1_000_000
+        table.write("s", [now_ms], unit="ms", value=[1.0])
+        node.kill()
+        calls: dict[str, Callable[[], object]] = {
+            "read": lambda: table.read("s", "-1h"),
+            "latest": lambda: table.latest("s"),
+            "write": lambda: table.write("s", [now_ms + 1], unit="ms", value=[2.0]),
+            "table": lambda: store.table("readings"),
+            "create": lambda: store.create("other", rate="1/s", retention="30d"),
+            "open": lambda: treering.open(url),
+        }
+        try:
+            for name, call in calls.items():
+                began_s = time.monotonic()
+                with pytest.raises(
+                    (treering.UnavailableError, treering.EngineTimeoutError)
+                ) as caught:
+                    call()
+                took_s = time.monotonic() - began_s
+                # Four tries of three seconds, with pauses between them, are the most.
+                assert took_s < 20, f"{name} took {took_s:.1f} s"
+                assert "127.0.0.1" in str(caught.value), name
+        finally:
+            node.restart()
+        assert _retry(lambda: table.latest("s"))["value"].tolist()[-1] in (1.0, 2.0)

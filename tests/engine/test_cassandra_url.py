@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from treering.engine.cassandra.tls import Tls
 from treering.engine.cassandra.url import (
     CONSISTENCIES,
     CassandraUrl,
@@ -62,6 +63,11 @@ def test_address_names_hosts_user_datacentre_consistency_and_timeout() -> None:
         ("cassandra://h/plant?consistency=ANY", "ANY"),
         ("cassandra://h/plant?timeout=soon", "soon"),
         ("cassandra://h/plant?timeout=0s", "above 0"),
+        ("cassandra://h/plant?connect_timeout=-1s", "-1s"),
+        ("cassandra://h/plant?catalog=No", "No"),
+        ("cassandra://h/plant?tls=perhaps", "tls=perhaps"),
+        ("cassandra://h/plant?verify=perhaps", "verify=perhaps"),
+        ("cassandra://h/plant?key=/k", "no certificate"),
         ("cassandra://h/plant#here", "#here"),
     ],
 )
@@ -83,6 +89,7 @@ def test_only_addresses_of_cassandra_are_taken_for_such() -> None:
     assert not is_cassandra_url("memory://")
 
 
+PATHS = st.none() | st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
 HOSTS = st.text(string.ascii_lowercase + string.digits + "-.", min_size=1, max_size=20)
 
 
@@ -100,6 +107,16 @@ HOSTS = st.text(string.ascii_lowercase + string.digits + "-.", min_size=1, max_s
         local_dc=st.none() | st.text(st.characters(codec="utf-8"), min_size=1, max_size=20),
         consistency=st.sampled_from(CONSISTENCIES),
         timeout_s=st.integers(1, 3_600_000).map(lambda ms: ms / 1_000),
+        connect_timeout_s=st.integers(1, 60_000).map(lambda ms: ms / 1_000),
+        catalog=st.none() | st.from_regex(r"[a-z][a-z0-9_]{0,47}", fullmatch=True),
+        tls=st.none()
+        | st.builds(
+            Tls,
+            ca=PATHS,
+            cert=st.text(st.characters(codec="utf-8"), min_size=1, max_size=20),
+            key=PATHS,
+            verify=st.sampled_from(["host", "ca", "none"]),
+        ),
     )
 )
 def test_rendered_address_is_parsed_back(url: CassandraUrl) -> None:

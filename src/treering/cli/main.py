@@ -15,6 +15,7 @@ from treering.cli.drop import drop
 from treering.cli.expire import expire
 from treering.cli.explain import explain
 from treering.cli.failures import Commands
+from treering.cli.grants import grants
 from treering.cli.import_ import import_
 from treering.cli.info import info
 from treering.cli.latest import latest
@@ -66,6 +67,7 @@ _COMMANDS: Final[tuple[tuple[str, Any], ...]] = (
     ("info", info),
     ("expire", expire),
     ("drop", drop),
+    ("grants", grants),
     ("demo", demo),
 )
 for _name, _command in _COMMANDS:

@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 
 class Catalog:
-    """The catalog of one keyspace.
+    """The catalog of one keyspace, in it or, where one is named, in a keyspace of its own.
 
     Attributes:
         series: The series of its tables.
@@ -52,12 +52,18 @@ class Catalog:
     """
 
     def __init__(
-        self, link: Link, keyspace: str, *, replication: Mapping[str, int] | None = None
+        self,
+        link: Link,
+        keyspace: str,
+        *,
+        replication: Mapping[str, int] | None = None,
+        catalog_keyspace: str | None = None,
     ) -> None:
         self._link = link
         self._keyspace = keyspace
         self._replication = replication
-        self._cql = CatalogStatements(keyspace)
+        self._place = catalog_keyspace or keyspace
+        self._cql = CatalogStatements(keyspace, self._place)
         self._is_made = False
         self._has_index = False
         self._shards: dict[tuple[str, int], int] = {}
@@ -116,13 +122,11 @@ class Catalog:
 
     def plan_create(self, spec: TableSpec) -> tuple[str, ...]:
         """Return the statements that :meth:`create` would run that change the schema."""
-        has_keyspace = self._has_keyspace()
-        if not has_keyspace and self._replication is None:
-            raise self._no_keyspace()
-        row = self._read(spec.name) if has_keyspace and self._has_catalog() else None
+        missing = self._missing_keyspaces()
+        row = self._read(spec.name) if not missing and self._has_catalog() else None
         incarnation = 1 if row is None else row["incarnation"] + (row["state"] == _DROPPED)
-        keyspace = () if has_keyspace else (self._create_keyspace_cql(),)
-        return (*keyspace, *self._create_catalog_cql(), self._create_table_cql(spec, incarnation))
+        keyspaces = tuple(map(self._create_keyspace_cql, missing))
+        return (*keyspaces, *self._create_catalog_cql(), self._create_table_cql(spec, incarnation))
 
     def create(self, spec: TableSpec) -> TableSpec:
         """Make the table, or return the equal one that is there or is being made.
@@ -273,9 +277,9 @@ class Catalog:
             )
         return option_differences(spec, found)
 
-    def _from_elsewhere(self, name: str) -> SchemaMismatchError:
+    def _from_elsewhere(self, name: str, keyspace: str | None = None) -> SchemaMismatchError:
         return SchemaMismatchError(
-            f"the schema of the table {self._keyspace}.{name} is from elsewhere: "
+            f"the schema of the table {keyspace or self._keyspace}.{name} is from elsewhere: "
             "it is not the table that treering made or would make",
             hint="choose another name, or drop that table with cqlsh",
         )
@@ -300,17 +304,19 @@ class Catalog:
             is_conditional=True,
         )
 
-    def _table_row(self, name: str) -> Row | None:
+    def _table_row(self, name: str, keyspace: str | None = None) -> Row | None:
         rows = self._link.query(
             statements.TABLE,
-            *(self._keyspace, name),
+            *(keyspace or self._keyspace, name),
             what=f"looking for the table {name}",
             consistency=ConsistencyLevel.ONE,
         )
         return next(rows, None)
 
     def _table_id(self, name: str, incarnation: int = 0) -> UUID:
-        return table_id_of(self._link.cluster_name, self._keyspace, name, incarnation)
+        # The catalog's own tables are number 0 of their names, in the keyspace of the catalog.
+        keyspace = self._keyspace if incarnation else self._place
+        return table_id_of(self._link.cluster_name, keyspace, name, incarnation)
 
     # The keyspace and the catalog's own tables
 
@@ -321,18 +327,15 @@ class Catalog:
         """
         if self._has_catalog():
             return True
-        if self._replication is None and not self._has_keyspace():
-            raise self._no_keyspace()
+        self._missing_keyspaces()
         return False
 
     def _ensure_catalog(self, name: str) -> None:
         if self._is_made and self._has_index:
             return
-        if not self._has_keyspace():
-            if self._replication is None:
-                raise self._no_keyspace()
-            what = f"creating the keyspace {self._keyspace}"
-            self._link.run_ddl(self._create_keyspace_cql(), what)
+        for keyspace in self._missing_keyspaces():
+            what = f"creating the keyspace {keyspace}"
+            self._link.run_ddl(self._create_keyspace_cql(keyspace), what)
         # The index came later than the rest: an older catalog lacks it.
         if not self._has_catalog() or not self._is_index_there():
             what = f"creating the catalog of {self._keyspace} for {name}"
@@ -343,11 +346,23 @@ class Catalog:
             self._link.await_schema_agreement(f"opening the catalog of {self._keyspace}")
         self._is_made = self._has_index = True
 
-    def _has_keyspace(self) -> bool:
+    def _missing_keyspaces(self) -> tuple[str, ...]:
+        """Return the keyspaces that creating a table has to create first.
+
+        Raises:
+            UsageError: One is missing, and no replication was given.
+        """
+        needed = dict.fromkeys((self._keyspace, self._place))
+        missing = tuple(keyspace for keyspace in needed if not self._has_keyspace(keyspace))
+        if missing and self._replication is None:
+            raise self._no_keyspace(missing[0])
+        return missing
+
+    def _has_keyspace(self, keyspace: str) -> bool:
         rows = self._link.query(
             statements.KEYSPACE,
-            self._keyspace,
-            what=f"looking for the keyspace {self._keyspace}",
+            keyspace,
+            what=f"looking for the keyspace {keyspace}",
             consistency=ConsistencyLevel.ONE,
         )
         return next(rows, None) is not None
@@ -355,41 +370,42 @@ class Catalog:
     def _has_catalog(self) -> bool:
         if self._is_made:
             return True
-        names = (statements.TABLES, statements.SERIES)
-        rows = {name: self._table_row(name) for name in names}
+        names = (self._cql.tables_name, self._cql.series_name)
+        rows = {name: self._table_row(name, self._place) for name in names}
         for name, row in rows.items():
             if row is not None and row["id"] != self._table_id(name):
-                raise self._from_elsewhere(name)
+                raise self._from_elsewhere(name, self._place)
         self._is_made = all(row is not None for row in rows.values())
         return self._is_made
 
     def _is_index_there(self) -> bool:
         if not self._has_index:
-            row = self._table_row(statements.BUCKETS)
-            if row is not None and row["id"] != self._table_id(statements.BUCKETS):
-                raise self._from_elsewhere(statements.BUCKETS)
+            name = self._cql.buckets_name
+            row = self._table_row(name, self._place)
+            if row is not None and row["id"] != self._table_id(name):
+                raise self._from_elsewhere(name, self._place)
             self._has_index = row is not None
         return self._has_index
 
-    def _no_keyspace(self) -> UsageError:
+    def _no_keyspace(self, keyspace: str) -> UsageError:
         return UsageError(
-            f"there is no keyspace {self._keyspace} on {self._link.where}",
+            f"there is no keyspace {keyspace} on {self._link.where}",
             hint="create it, for instance with: "
-            + " ".join(self._create_keyspace_cql().split())
+            + " ".join(self._create_keyspace_cql(keyspace).split())
             + ";",
-            keyspace=self._keyspace,
+            keyspace=keyspace,
         )
 
-    def _create_keyspace_cql(self) -> str:
+    def _create_keyspace_cql(self, keyspace: str) -> str:
         replicas = min(max(len(self._link.local_hosts()), 1), 3)
         replication = self._replication or {self._link.local_dc: replicas}
-        return render_create_keyspace(self._keyspace, replication)
+        return render_create_keyspace(keyspace, replication)
 
     def _create_catalog_cql(self) -> tuple[str, ...]:
         return (
-            self._cql.create_tables(self._table_id(statements.TABLES)),
-            self._cql.create_series(self._table_id(statements.SERIES)),
-            self._cql.create_buckets(self._table_id(statements.BUCKETS)),
+            self._cql.create_tables(self._table_id(self._cql.tables_name)),
+            self._cql.create_series(self._table_id(self._cql.series_name)),
+            self._cql.create_buckets(self._table_id(self._cql.buckets_name)),
         )
 
     def _create_table_cql(self, spec: TableSpec, incarnation: int) -> str:

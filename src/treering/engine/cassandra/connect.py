@@ -10,9 +10,9 @@ import logging
 import os
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
+from treering.engine.cassandra import statements
 from treering.engine.cassandra.driver import (
     EXEC_PROFILE_DEFAULT,
     Cluster,
@@ -29,10 +29,11 @@ from treering.engine.cassandra.driver import (
 )
 from treering.engine.cassandra.faults import engine_error_of
 from treering.engine.cassandra.link import SCHEMA_TIMEOUT_S, Link
+from treering.engine.cassandra.settings import Credentials, Settings
+from treering.engine.cassandra.tls import context_of
 from treering.engine.cassandra.url import CassandraUrl
 from treering.errors import UsageError
 
-CONNECT_TIMEOUT_S: Final = 5.0
 RECONNECT_MAX_S: Final = 30.0
 HEARTBEAT_S: Final = 10.0
 # Version 5 is what Cassandra 4.0 and later speak; 3.11 speaks 4.
@@ -41,53 +42,30 @@ _PROTOCOLS: Final = (5, 4)
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """Who logs in; the password is never shown."""
-
-    username: str
-    password: str = field(repr=False)
-
-
-def credentials_of(user: str | None, environ: Mapping[str, str]) -> Credentials | None:
-    """Return who logs in: the address's user or TREERING_USERNAME, with TREERING_PASSWORD.
-
-    Raises:
-        UsageError: A user without a password, or a password without a user.
-    """
-    username = user or environ.get("TREERING_USERNAME") or None
-    password = environ.get("TREERING_PASSWORD") or None
-    if username is None and password is None:
-        return None
-    if username is None:
-        raise UsageError(
-            "TREERING_PASSWORD is set, but nobody is named who logs in with it",
-            hint="set TREERING_USERNAME, or put user@ into the address of the store",
-        )
-    if password is None:
-        raise UsageError(
-            f"there is no password for the user {username!r}", hint="set TREERING_PASSWORD"
-        )
-    return Credentials(username, password)
-
-
 def open_link(
-    url: CassandraUrl,
+    settings: Settings,
     *,
     ssl_context: ssl.SSLContext | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Link:
-    """Connect to the cluster that the address names.
+    """Connect to the cluster that the settings name.
+
+    Args:
+        settings: Where, how, and who logs in.
+        ssl_context: How to talk TLS; what the settings say where None.
+        environ: Where the passphrase of a key is; the process's where None.
 
     Raises:
-        UsageError: Half of the credentials, or a datacentre that the cluster does not have.
+        UsageError: A file for TLS that cannot be used, or a datacentre that is not there.
         UnavailableError: No node answers; names all hosts and why.
         EngineError: The login failed.
 
     Cost:
         A few round trips; at most about five seconds a host that does not answer.
     """
-    credentials = credentials_of(url.user, os.environ if environ is None else environ)
+    url, credentials = settings.url, settings.credentials
+    if ssl_context is None and url.tls is not None:
+        ssl_context = context_of(url.tls, os.environ if environ is None else environ)
     for version in _PROTOCOLS:
         cluster = None
         try:
@@ -130,13 +108,16 @@ def link_of_session(session: Session, *, consistency: str, timeout_s: float) -> 
     except Exception as error:
         raise engine_error_of(error, f"opening a session on {where}") from error
     try:
-        return Link(
+        link = Link(
             own,
             is_cluster_ours=False,
             where=where,
             consistency=consistency,
             timeout_s=timeout_s,
         )
+        # The driver says only at the first request that it takes no profiles.
+        link.send(statements.SCHEMA_LOCAL)
+        return link
     except ValueError as error:
         own.shutdown()
         raise UsageError(
@@ -169,8 +150,8 @@ def _cluster_of(
         execution_profiles={EXEC_PROFILE_DEFAULT: profile},
         auth_provider=auth,
         ssl_context=ssl_context,
-        connect_timeout=min(CONNECT_TIMEOUT_S, url.timeout_s),
-        control_connection_timeout=min(CONNECT_TIMEOUT_S, url.timeout_s),
+        connect_timeout=min(url.connect_timeout_s, url.timeout_s),
+        control_connection_timeout=min(url.connect_timeout_s, url.timeout_s),
         max_schema_agreement_wait=SCHEMA_TIMEOUT_S,
         reconnection_policy=ExponentialReconnectionPolicy(1.0, RECONNECT_MAX_S),
         idle_heartbeat_interval=HEARTBEAT_S,

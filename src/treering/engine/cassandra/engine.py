@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, InvalidStateError
+from dataclasses import replace
 from typing import Any, Final
 
 from treering.core.bucket import Bucket
@@ -34,15 +35,22 @@ from treering.engine.cassandra.driver import (
     RawPage,
     Session,
 )
-from treering.engine.cassandra.faults import engine_error_of, is_table_missing
+from treering.engine.cassandra.faults import is_table_missing
 from treering.engine.cassandra.link import Link
+from treering.engine.cassandra.server_clock import read_clock_offset, warn_of_clock
 from treering.engine.cassandra.server_facts import read_workload_defaults
-from treering.engine.cassandra.statements import DISK_USAGE, insert_cql, select_cql
+from treering.engine.cassandra.settings import read_settings
+from treering.engine.cassandra.statements import (
+    DISK_USAGE,
+    TABLES,
+    catalog_name,
+    insert_cql,
+    select_cql,
+)
 from treering.engine.cassandra.url import (
     CONSISTENCY_DEFAULT,
     TIMEOUT_DEFAULT_S,
     CassandraUrl,
-    parse_url,
     render_url,
 )
 from treering.engine.marks import Marks
@@ -101,12 +109,13 @@ class CassandraEngine:
         *,
         replication: Mapping[str, int] | None = None,
         address: str = "",
+        catalog: str | None = None,
     ) -> None:
         self._link = link
         self._keyspace = keyspace
         self._replication = replication
         self._address = address or f"{keyspace} on {link.where}"
-        self._catalog = Catalog(link, keyspace, replication=replication)
+        self._catalog = Catalog(link, keyspace, replication=replication, catalog_keyspace=catalog)
         self._pid = os.getpid()
         self._is_closed = False
         self._in_flight: set[Future[Any]] = set()
@@ -123,22 +132,41 @@ class CassandraEngine:
         replication: Mapping[str, int] | None = None,
         ssl_context: ssl.SSLContext | None = None,
         environ: Mapping[str, str] | None = None,
+        catalog: str | None = None,
     ) -> CassandraEngine:
         """Connect to the store that an address names.
+
+        What the address does not say comes from the environment (``TREERING_LOCAL_DC`` and so
+        on), else from cqlsh's file.
 
         Args:
             url: ``cassandra://[user@]host[:port][,host…]/keyspace?local_dc=…&consistency=…``.
             replication: Replicas by datacentre; where given, a missing keyspace is created.
-            ssl_context: How to talk TLS; plain where None.
-            environ: Where TREERING_USERNAME and TREERING_PASSWORD are; the process's where None.
+            ssl_context: How to talk TLS; by default what the address and its like say.
+            environ: The environment; the process's where None.
+            catalog: The keyspace of the catalog; what the address and its like say where None.
 
         Raises:
-            UsageError: A wrong address, credentials or datacentre.
+            UsageError: A wrong address, option, file, credentials or datacentre.
             UnavailableError: No node answers.
+            EngineError: The login failed, or the nodes' certificates are not trusted.
         """
-        parsed = parse_url(url) if isinstance(url, str) else url
-        link = open_link(parsed, ssl_context=ssl_context, environ=environ)
-        return cls(link, parsed.keyspace, replication=replication, address=render_url(parsed))
+        environ = os.environ if environ is None else environ
+        settings = read_settings(url, environ)
+        if catalog is not None:
+            settings = replace(settings, url=replace(settings.url, catalog=catalog))
+        found = settings.url
+        # A catalog that cannot have that place is refused before anything is sent.
+        catalog_name(TABLES, found.keyspace, found.catalog or found.keyspace)
+        link = open_link(settings, ssl_context=ssl_context, environ=environ)
+        warn_of_clock(link)
+        return cls(
+            link,
+            found.keyspace,
+            replication=replication,
+            address=render_url(found),
+            catalog=found.catalog,
+        )
 
     @classmethod
     def from_session(
@@ -149,6 +177,7 @@ class CassandraEngine:
         consistency: str = CONSISTENCY_DEFAULT,
         timeout_s: float = TIMEOUT_DEFAULT_S,
         replication: Mapping[str, int] | None = None,
+        catalog: str | None = None,
     ) -> CassandraEngine:
         """Use the cluster of a driver session; that session and its cluster stay the caller's.
 
@@ -160,9 +189,11 @@ class CassandraEngine:
             keyspace=keyspace,
             consistency=consistency.upper(),
             timeout_s=timeout_s,
+            catalog=catalog,
         )
         link = link_of_session(session, consistency=checked.consistency, timeout_s=timeout_s)
-        return cls(link, keyspace, replication=replication)
+        warn_of_clock(link)
+        return cls(link, keyspace, replication=replication, catalog=catalog)
 
     def __repr__(self) -> str:
         return f"<CassandraEngine {self._address}{' closed' if self._is_closed else ''}>"
@@ -404,8 +435,18 @@ class CassandraEngine:
             series_count=self._catalog.series.count(spec),
             disk_bytes=sum(known) if known and len(known) == len(sizes) else None,
             parts=parts,
-            problems=self._catalog.problems(spec),
+            problems=(*self._catalog.problems(spec), *self._clock_problems()),
         )
+
+    def _clock_problems(self) -> Iterator[str]:
+        for host in self._link.local_hosts():
+            try:
+                offset = read_clock_offset(self._link, host=host)
+            except EngineError as error:
+                yield f"The clock of {host.endpoint} was not read: {error}."
+                continue
+            if offset.is_warned:
+                yield f"{offset.render(str(host.endpoint))}."
 
     def _disk_of(self, host: Any, spec: TableSpec) -> dict[str, Any]:
         part: dict[str, Any] = {"node": str(host.endpoint), "disk_bytes": None}
@@ -429,6 +470,9 @@ class CassandraEngine:
         if self._is_closed:
             return
         self._is_closed = True
+        if os.getpid() != self._pid:
+            # The connection is the parent's, and what runs it did not come along.
+            return
         self._link.close()
         for future in list(self._in_flight):
             self._in_flight.discard(future)
@@ -470,7 +514,7 @@ class CassandraEngine:
         if self._is_closed and not isinstance(error, TreeringError):
             _settle_error(future, _closed_error())
             return
-        raised = engine_error_of(error, what, is_write=is_write)
+        raised = self._link.error_of(error, what, is_write=is_write)
         if is_table_missing(raised):
             raised = index_missing(self._keyspace) if is_index else dropped_error(spec.name)
         if raised is not error:

@@ -8,6 +8,7 @@ says so.
 from __future__ import annotations
 
 import re
+import ssl
 from typing import Any, Final
 
 from treering.engine.cassandra.driver import (
@@ -37,19 +38,23 @@ from treering.errors import (
 )
 
 CREDENTIALS_HINT: Final = "set TREERING_USERNAME and TREERING_PASSWORD to a role that may log in"
+_TLS_HINT: Final = "ca= names the file of the authority that signed the nodes' certificates"
 _UNKNOWN_OUTCOME: Final = "the outcome is unknown; sending the same write again is safe"
 _TOO_MANY_TOMBSTONES: Final = 0x0001
 # Cassandra 4 and earlier say "unconfigured table t", 5 says "table ks.t does not exist".
 _TABLE_MISSING: Final = re.compile(r"unconfigured table|table \S+ does not exist")
 
 
-def engine_error_of(error: BaseException, what: str, *, is_write: bool = False) -> TreeringError:
+def engine_error_of(
+    error: BaseException, what: str, *, is_write: bool = False, nodes: str = ""
+) -> TreeringError:
     """Return the error to raise, ``from`` the driver's, for something that failed.
 
     Args:
         error: What the driver raised or reported.
         what: What was being done, with its series and bucket: ``the write of pump-7/2025-11-20``.
         is_write: Whether something may have been written.
+        nodes: The nodes and what is known of them, for where the driver names none.
     """
     if hasattr(error, "to_exception"):
         # What the server said, as the driver hands it over after it prepared a statement again.
@@ -58,7 +63,7 @@ def engine_error_of(error: BaseException, what: str, *, is_write: bool = False) 
         case TreeringError():
             return error
         case NoHostAvailable():
-            return _no_host(error, what, is_write=is_write)
+            return _no_host(error, what, is_write=is_write, nodes=nodes)
         case OperationTimedOut():
             return _timed_out(f"{what} had no answer in time from {_hosts_of(error)}", is_write)
         case Timeout():
@@ -101,12 +106,16 @@ def _timed_out(message: str, is_write: bool) -> EngineTimeoutError:
     return EngineTimeoutError(message, hint=hint)
 
 
-def _no_host(error: Any, what: str, *, is_write: bool) -> TreeringError:
+def _no_host(error: Any, what: str, *, is_write: bool, nodes: str) -> TreeringError:
     reasons = list(_causes_of(error))
     for _, cause in reasons:
         if isinstance(cause, (AuthenticationFailed, Unauthorized)):
             return engine_error_of(cause, what, is_write=is_write)
-    shown = "; ".join(f"{host}: {_reason_of(cause)}" for host, cause in reasons) or str(error)
+    for host, cause in reasons:
+        if isinstance(cause, ssl.SSLError):
+            return _tls_error(cause, what, host)
+    shown = "; ".join(f"{host}: {_reason_of(cause)}" for host, cause in reasons)
+    shown = shown or nodes or str(error)
     # A request that was sent before its connection broke may have been carried out.
     was_sent = any(
         isinstance(cause, (OperationTimedOut, ConnectionException)) for _, cause in reasons
@@ -115,7 +124,23 @@ def _no_host(error: Any, what: str, *, is_write: bool) -> TreeringError:
         return _timed_out(f"{what} found no node that answers ({shown})", is_write)
     return UnavailableError(
         f"{what} found no node that answers ({shown})",
-        hint="is Cassandra up, and are host and port those of its native transport (CQL)?",
+        hint="is Cassandra up, are host and port those of its native transport (CQL), and does it "
+        "want TLS (tls=true)?",
+    )
+
+
+def _tls_error(error: ssl.SSLError, what: str, host: str) -> EngineError:
+    if not isinstance(error, ssl.SSLCertVerificationError):
+        return EngineError(
+            f"{what} found no way to talk TLS with {host}: {error}",
+            hint="does the node speak TLS on that port, and does it ask for a certificate of the "
+            "client (cert=, key=)?",
+        )
+    hint = _TLS_HINT
+    if "mismatch" in error.verify_message or "not valid for" in error.verify_message:
+        hint = "verify=ca trusts the authority alone, where certificates do not name addresses"
+    return EngineError(
+        f"{what} does not trust the certificate of {host}: {error.verify_message}", hint=hint
     )
 
 

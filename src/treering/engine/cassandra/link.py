@@ -12,6 +12,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from treering.engine.cassandra import statements
@@ -19,6 +20,7 @@ from treering.engine.cassandra.driver import (
     EXEC_PROFILE_DEFAULT,
     ConsistencyLevel,
     OnceRetryPolicy,
+    OperationTimedOut,
     PreparedStatement,
     RawProtocolHandler,
     Session,
@@ -26,13 +28,15 @@ from treering.engine.cassandra.driver import (
     rows_of,
 )
 from treering.engine.cassandra.faults import engine_error_of
-from treering.errors import EngineTimeoutError
+from treering.engine.deadline import time_left_s
+from treering.errors import EngineTimeoutError, TreeringError
 
 SCHEMA_TIMEOUT_S: Final = 30.0
 SCHEMA_POLL_S: Final = 0.1
 PREPARED_MAX: Final = 256
 IN_FLIGHT_PER_NODE: Final = 32
 IN_FLIGHT_MAX: Final = 256
+PREPARING_MAX: Final = 4
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +84,7 @@ class Link:
         self.local_dc: str = _local_dc_of(policy) or self._any_dc()
         self._prepared: OrderedDict[tuple[str, int], PreparedStatement] = OrderedDict()
         self._lock = threading.Lock()
+        self._preparing = ThreadPoolExecutor(PREPARING_MAX, "treering-prepare")
 
     @property
     def cluster_name(self) -> str:
@@ -121,7 +126,7 @@ class Link:
             if statement is not None:
                 self._prepared.move_to_end(key)
                 return statement
-        statement = self.session.prepare(cql)
+        statement = self._prepare_in_time(cql)
         statement.is_idempotent = is_idempotent
         with self._lock:
             self._prepared[key] = statement
@@ -129,10 +134,24 @@ class Link:
                 self._prepared.popitem(last=False)
         return statement
 
+    def _prepare_in_time(self, cql: str) -> PreparedStatement:
+        # The driver waits by a bound of its own, which may be longer than the call has left.
+        left_s = time_left_s(self.timeout_s)
+        future = self._preparing.submit(self.session.prepare, cql)
+        try:
+            return future.result(left_s)
+        except TimeoutError as error:
+            if future.done():
+                raise
+            raise OperationTimedOut from error
+
     def send(self, statement: Any, *, cursor: bytes | None = None) -> Any:
         """Start a request whose rows come as raw pages; return the driver's future."""
         return self.session.execute_async(
-            statement, execution_profile=self._raw_profile, paging_state=cursor
+            statement,
+            execution_profile=self._raw_profile,
+            paging_state=cursor,
+            timeout=time_left_s(self.timeout_s),
         )
 
     def query(
@@ -158,10 +177,15 @@ class Link:
         try:
             bound = self.prepare(cql).bind(values)
             bound.consistency_level = consistency or self.catalog_consistency
-            result = self.session.execute(bound, execution_profile=self._rows_profile, host=host)
+            result = self.session.execute(
+                bound,
+                execution_profile=self._rows_profile,
+                host=host,
+                timeout=time_left_s(self.timeout_s),
+            )
         except Exception as error:
-            raise engine_error_of(error, what) from error
-        return _rows(result, what)
+            raise self.error_of(error, what) from error
+        return self._rows(result, what)
 
     def write(self, cql: str, *values: Any, what: str, is_conditional: bool = False) -> None:
         """Run a write of the catalog.
@@ -180,9 +204,32 @@ class Link:
         try:
             bound = self.prepare(cql, is_idempotent=not is_conditional).bind(values)
             bound.consistency_level = self.catalog_consistency
-            self.session.execute(bound, execution_profile=self._rows_profile)
+            self.session.execute(
+                bound,
+                execution_profile=self._rows_profile,
+                timeout=time_left_s(self.timeout_s),
+            )
         except Exception as error:
-            raise engine_error_of(error, what, is_write=True) from error
+            raise self.error_of(error, what, is_write=True) from error
+
+    def _rows(self, result: Any, what: str) -> Iterator[dict[str, Any]]:
+        try:
+            yield from result
+        except Exception as error:
+            raise self.error_of(error, what) from error
+
+    def error_of(self, error: BaseException, what: str, *, is_write: bool = False) -> TreeringError:
+        """Return the error to raise for something that failed, with what is known of the nodes."""
+        return engine_error_of(error, what, is_write=is_write, nodes=self._nodes())
+
+    def _nodes(self) -> str:
+        # Where the driver holds every node for down it tries none, and so it names none.
+        hosts = self.session.cluster.metadata.all_hosts()
+        return "; ".join(
+            f"{host.endpoint}: {'is down' if host.is_up is False else 'was not asked'}"
+            for host in hosts
+            if host.datacenter == self.local_dc
+        )
 
     def run_ddl(self, statement: str, what: str) -> None:
         """Run one statement that changes the schema and wait until all nodes that are up have it.
@@ -196,7 +243,7 @@ class Link:
                 statement, execution_profile=self._rows_profile, timeout=SCHEMA_TIMEOUT_S
             )
         except Exception as error:
-            raise engine_error_of(error, what, is_write=True) from error
+            raise self.error_of(error, what, is_write=True) from error
         future = result.response_future
         for warning in future.warnings or ():
             log.warning("%s: %s", what, warning)
@@ -233,19 +280,13 @@ class Link:
 
     def close(self) -> None:
         """Close the session, and the cluster where it is ours."""
+        self._preparing.shutdown(wait=False, cancel_futures=True)
         # The driver may complain about what it was doing; nobody can act on that any more.
         with contextlib.suppress(Exception):
             if self._is_cluster_ours:
                 self.session.cluster.shutdown()
             else:
                 self.session.shutdown()
-
-
-def _rows(result: Any, what: str) -> Iterator[dict[str, Any]]:
-    try:
-        yield from result
-    except Exception as error:
-        raise engine_error_of(error, what) from error
 
 
 def _local_dc_of(policy: Any) -> str:

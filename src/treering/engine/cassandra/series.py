@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from treering.core.table import TableSpec
 from treering.engine.cassandra.driver import BatchStatement, BatchType
-from treering.engine.cassandra.faults import engine_error_of
 from treering.engine.cassandra.link import Link
 from treering.engine.cassandra.statements import CatalogStatements
 
@@ -59,7 +58,7 @@ class SeriesList:
             for shard, names in self._by_shard(spec, new):
                 self._link.send(self._batch_of(prepared, spec, shard, names)).result()
         except Exception as error:
-            raise engine_error_of(error, what, is_write=True) from error
+            raise self._link.error_of(error, what, is_write=True) from error
         if len(self._known) + len(new) > _KNOWN_MAX:
             self._known = set()
         self._known.update(keys[name] for name in new)

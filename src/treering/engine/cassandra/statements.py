@@ -13,10 +13,13 @@ from uuid import UUID
 
 from treering.core.read_plan import Order
 from treering.core.schema import Column
+from treering.errors import UsageError
 
 TABLES: Final = "treering_tables"
 SERIES: Final = "treering_series"
 BUCKETS: Final = "treering_buckets"
+NAME_MAX: Final = 48
+"""The longest name that Cassandra gives a keyspace or a table."""
 
 KEYSPACE: Final = (
     "SELECT keyspace_name, replication FROM system_schema.keyspaces WHERE keyspace_name = ?"
@@ -31,10 +34,32 @@ COLUMNS: Final = (
 )
 SCHEMA_LOCAL: Final = "SELECT schema_version FROM system.local"
 SCHEMA_PEERS: Final = "SELECT rpc_address, schema_version FROM system.peers"
+SERVER_CLOCK: Final = "SELECT toUnixTimestamp(now()) AS ms FROM system.local"
 SETTING: Final = "SELECT value FROM system_views.settings WHERE name = ?"
 DISK_USAGE: Final = (
     "SELECT mebibytes FROM system_views.disk_usage WHERE keyspace_name = ? AND table_name = ?"
 )
+
+
+def catalog_name(table: str, keyspace: str, catalog_keyspace: str) -> str:
+    """Return the name of one of the catalog's tables.
+
+    A catalog beside its readings has the plain name. One in another keyspace may stand there next
+    to those of other keyspaces, so its tables carry the name of the keyspace that they are about.
+
+    Raises:
+        UsageError: The name would be longer than Cassandra takes.
+    """
+    if catalog_keyspace == keyspace:
+        return table
+    name = f"{table}_{keyspace}"
+    if len(name) > NAME_MAX:
+        raise UsageError(
+            f"the catalog of {keyspace} cannot stand in {catalog_keyspace}: its table {name} would "
+            f"have a name of {len(name)} characters, and Cassandra takes {NAME_MAX}",
+            hint=f"keep the catalog in {keyspace} itself: leave catalog= out",
+        )
+    return name
 
 
 def insert_cql(keyspace: str, table: str, columns: tuple[Column, ...], *, has_ttl: bool) -> str:
@@ -57,10 +82,20 @@ def select_cql(keyspace: str, table: str, columns: tuple[Column, ...], order: Or
 
 
 class CatalogStatements:
-    """The statements of one keyspace's catalog."""
+    """The statements of one keyspace's catalog.
 
-    def __init__(self, keyspace: str) -> None:
-        tables, series = f"{keyspace}.{TABLES}", f"{keyspace}.{SERIES}"
+    Attributes:
+        tables_name: The table that lists the tables.
+        series_name: The table that lists their series.
+        buckets_name: The table that lists the buckets that exist.
+    """
+
+    def __init__(self, keyspace: str, catalog_keyspace: str | None = None) -> None:
+        place = catalog_keyspace or keyspace
+        self.tables_name = catalog_name(TABLES, keyspace, place)
+        self.series_name = catalog_name(SERIES, keyspace, place)
+        self.buckets_name = catalog_name(BUCKETS, keyspace, place)
+        tables, series = f"{place}.{self.tables_name}", f"{place}.{self.series_name}"
         of_shard = "WHERE table_name = ? AND incarnation = ? AND shard = ?"
         self.list_tables = f"SELECT name, state FROM {tables}"
         self.read_table = (
@@ -85,7 +120,7 @@ class CatalogStatements:
         self.list_series = f"SELECT series FROM {series} {of_shard} AND series >= ?"
         self.count_series = f"SELECT COUNT(*) AS n FROM {series} {of_shard}"
         self.drop_series = f"DELETE FROM {series} {of_shard}"
-        marks = f"{keyspace}.{BUCKETS}"
+        marks = f"{place}.{self.buckets_name}"
         self.mark_bucket = (
             f"INSERT INTO {marks} (table_name, incarnation, series, era, start, width) "
             "VALUES (?, ?, ?, ?, ?, ?) USING TIMESTAMP ?"
@@ -100,11 +135,12 @@ class CatalogStatements:
         # Marks carry their expiry as write time, so a deletion needs a later one still.
         self.drop_buckets = f"DELETE FROM {marks} USING TIMESTAMP {2**62} {of_era}"
         self._keyspace = keyspace
+        self._tables, self._series, self._buckets = tables, series, marks
 
     def create_tables(self, table_id: UUID) -> str:
         """Return the statement that makes the catalog's list of tables."""
         return (
-            f"CREATE TABLE IF NOT EXISTS {self._keyspace}.{TABLES} (\n"
+            f"CREATE TABLE IF NOT EXISTS {self._tables} (\n"
             "  name text PRIMARY KEY,\n  format int,\n  incarnation int,\n  state text,\n"
             "  shards int,\n  record text\n"
             f") WITH ID = {table_id}\n  AND comment = 'tables of treering'"
@@ -113,7 +149,7 @@ class CatalogStatements:
     def create_series(self, table_id: UUID) -> str:
         """Return the statement that makes the catalog's list of series."""
         return (
-            f"CREATE TABLE IF NOT EXISTS {self._keyspace}.{SERIES} (\n"
+            f"CREATE TABLE IF NOT EXISTS {self._series} (\n"
             "  table_name text,\n  incarnation int,\n  shard int,\n  series text,\n"
             "  PRIMARY KEY ((table_name, incarnation, shard), series)\n"
             f") WITH ID = {table_id}\n  AND comment = 'series of treering tables'"
@@ -122,7 +158,7 @@ class CatalogStatements:
     def create_buckets(self, table_id: UUID) -> str:
         """Return the statement that makes the catalog's index of buckets that exist."""
         return (
-            f"CREATE TABLE IF NOT EXISTS {self._keyspace}.{BUCKETS} (\n"
+            f"CREATE TABLE IF NOT EXISTS {self._buckets} (\n"
             "  table_name text,\n  incarnation int,\n  series text,\n  era text,\n"
             "  start timestamp,\n  width text,\n"
             "  PRIMARY KEY ((table_name, incarnation, series, era), start, width)\n"
