@@ -27,6 +27,7 @@ LAYERS: dict[str, int] = {
     "testing": 2,
     "aio": 3,
     "table": 3,
+    "table_removal": 3,
     "table_context": 3,
     "store": 3,
     "doctor": 3,

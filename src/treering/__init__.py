@@ -13,6 +13,7 @@ from treering.core.bucket import (
     buckets_between,
     parse_bucket,
 )
+from treering.core.delete_plan import DeletePlan, render_delete_plan
 from treering.core.design import Design, Overrides, Verdict, Window, Workload, plan_design
 from treering.core.histogram import LatencyStats
 from treering.core.read_plan import PartitionRead, ReadPlan
@@ -45,6 +46,7 @@ from treering.stats import StoreStats, VerbStats
 from treering.store import CreatePlan, Store
 from treering.store import open_store as open
 from treering.table import Table
+from treering.table_removal import DeleteReport
 from treering.write_report import WriteReport
 
 __all__ = [
@@ -54,6 +56,8 @@ __all__ = [
     "ColumnType",
     "CorruptDataError",
     "CreatePlan",
+    "DeletePlan",
+    "DeleteReport",
     "Design",
     "DesignError",
     "EngineError",
@@ -95,5 +99,6 @@ __all__ = [
     "open",
     "parse_bucket",
     "plan_design",
+    "render_delete_plan",
     "render_read_plan",
 ]

@@ -242,6 +242,10 @@ class Table:
     latest = _awaited(BlockingTable.latest)
     info = _awaited(BlockingTable.info)
     expire = _awaited(BlockingTable.expire)
+    plan_delete = _awaited(BlockingTable.plan_delete)
+    delete = _awaited(BlockingTable.delete)
+    plan_drop_series = _awaited(BlockingTable.plan_drop_series)
+    drop_series = _awaited(BlockingTable.drop_series)
 
     async def series(self, *args: Any, **choices: Any) -> AsyncIterator[str]:
         """Yield ids of series, as the blocking table does; read as they are asked for."""

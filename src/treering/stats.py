@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -50,6 +50,9 @@ class VerbStats:
     request_latency: LatencyStats
 
 
+_CHANGES: Final = frozenset({"write", "delete"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreStats:
     """What a store did so far.
@@ -59,7 +62,7 @@ class StoreStats:
         in_flight_peak: The most that were ever under way at once.
         in_flight_limit: The most that may be under way now; falls when the server is overloaded.
         refused: Readings that writes refused, by the name of the reason; see ``Reason``.
-        verbs: ``write``, ``read`` and ``latest``, as far as they were used.
+        verbs: ``write``, ``read``, ``latest`` and ``delete``, as far as they were used.
     """
 
     in_flight: int
@@ -81,7 +84,7 @@ class StoreStats:
     @property
     def partitions_read(self) -> int:
         """Partitions that reads asked for."""
-        return sum(verb.partitions for name, verb in self.verbs.items() if name != "write")
+        return sum(verb.partitions for name, verb in self.verbs.items() if name not in _CHANGES)
 
     @property
     def rows_in(self) -> int:
@@ -91,7 +94,7 @@ class StoreStats:
     @property
     def rows_out(self) -> int:
         """Readings that reads returned."""
-        return sum(verb.rows for name, verb in self.verbs.items() if name != "write")
+        return sum(verb.rows for name, verb in self.verbs.items() if name not in _CHANGES)
 
     def to_json(self) -> dict[str, Any]:
         """Return the numbers as values that JSON takes, without the histograms' steps."""

@@ -24,6 +24,7 @@ from treering.fanout.write import WriteFanOut, WriteGroup, groups_of
 from treering.intake import input_of_series, inputs_of_frame
 from treering.readings import Part, Readings, readings_from_parts
 from treering.table_context import TableContext
+from treering.table_removal import RemovalVerbs
 from treering.write_report import WriteReport, refused_error, report_of
 
 TIMEOUT_S: Final = 300.0
@@ -33,7 +34,7 @@ _STEP_BUCKETS: Final = 256
 _LOOK_BACK_S: Final = 10 * YEAR_S
 
 
-class Table:
+class Table(RemovalVerbs):
     """A set of series with the same columns and one retention. Safe to use from any thread."""
 
     def __init__(self, spec: TableSpec, context: TableContext) -> None:

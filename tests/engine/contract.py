@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 import treering
 from treering.core.bucket import bucket_of
 from treering.core.columns import ColumnData, column_from_list
+from treering.core.delete_plan import PartitionDelete
 from treering.core.design import Overrides, Workload, plan_design
 from treering.core.listing import LIMIT_MIN, BucketListing
 from treering.core.merge import is_newer
@@ -100,6 +101,17 @@ def write_of(
         write_us=stamp,
         ttl_s=None,
     )
+
+
+def delete_of(
+    spec: TableSpec, series: str, start: int, end: int, write_us: int, *, is_whole: bool = False
+) -> PartitionDelete:
+    """Return a deletion inside one bucket, or of all of it."""
+    bucket = bucket_of(start, spec.width, spec.precision)
+    inside = bucket.interval(spec.precision)
+    if is_whole:
+        start, end = inside.start, inside.end
+    return PartitionDelete(series, bucket, start, end, write_us, is_whole)
 
 
 def read_all(
@@ -322,6 +334,100 @@ class EngineContract:
             ts = int(write.ts[0])
             rows = read_all(engine, spec, write.series, ts, ts + 2)
             assert rows == [(ts, 1.0), (ts + 1, 2.0)]
+
+    # Deletions
+
+    @pytest.mark.parametrize("is_first", [False, True], ids=["delete last", "delete first"])
+    @pytest.mark.parametrize("is_whole", [False, True], ids=["a range", "a whole partition"])
+    @pytest.mark.parametrize(
+        ("write_us", "is_there"),
+        [(49, False), (50, False), (51, True)],
+        ids=["before", "tie", "after"],
+    )
+    def test_deletion_wins_over_writes_of_its_time_or_before_whatever_comes_first(
+        self,
+        engine: Engine,
+        spec: TableSpec,
+        is_first: bool,
+        is_whole: bool,
+        write_us: int,
+        is_there: bool,
+    ) -> None:
+        write = write_of(spec, "s", [NOW_MS, NOW_MS + 1], write_us, value=[1.0, 2.0])
+        delete = delete_of(spec, "s", NOW_MS, NOW_MS + 1, 50, is_whole=is_whole)
+        for step in (delete, write) if is_first else (write, delete):
+            if isinstance(step, PartitionDelete):
+                engine.submit_delete(spec, step).result(30)
+            else:
+                engine.submit_write(spec, step).result(30)
+        kept = [(NOW_MS, 1.0)] * is_there + [(NOW_MS + 1, 2.0)] * (is_there or not is_whole)
+        assert read_all(engine, spec, "s", NOW_MS, NOW_MS + 2) == kept
+
+    def test_deletion_takes_each_cell_by_its_own_write_time(self, engine: Engine) -> None:
+        spec = engine.create_table(spec_of(columns="temp:double,hum:double"))
+        engine.submit_write(spec, write_of(spec, "s", [NOW_MS], 10, temp=[1.0])).result(30)
+        engine.submit_write(spec, write_of(spec, "s", [NOW_MS], 20, hum=[2.0])).result(30)
+        engine.submit_delete(spec, delete_of(spec, "s", NOW_MS, NOW_MS + 1, 15)).result(30)
+        assert read_all(engine, spec, "s", NOW_MS, NOW_MS + 1) == [(NOW_MS, None, 2.0)]
+        engine.submit_write(spec, write_of(spec, "s", [NOW_MS], 12, temp=[9.0])).result(30)
+        assert read_all(engine, spec, "s", NOW_MS, NOW_MS + 1) == [(NOW_MS, None, 2.0)]
+        engine.submit_write(spec, write_of(spec, "s", [NOW_MS], 16, temp=[3.0])).result(30)
+        assert read_all(engine, spec, "s", NOW_MS, NOW_MS + 1) == [(NOW_MS, 3.0, 2.0)]
+        engine.submit_delete(spec, delete_of(spec, "s", NOW_MS, NOW_MS + 1, 20)).result(30)
+        assert read_all(engine, spec, "s", NOW_MS, NOW_MS + 1) == []
+
+    def test_deletion_leaves_other_series_and_times_alone(
+        self, engine: Engine, spec: TableSpec
+    ) -> None:
+        for name in "ab":
+            times = [NOW_MS + step for step in range(5)]
+            engine.submit_write(spec, write_of(spec, name, times, 5, value=range(5))).result(30)
+        engine.submit_delete(spec, delete_of(spec, "a", NOW_MS + 1, NOW_MS + 3, 9)).result(30)
+        found = read_all(engine, spec, "a", NOW_MS, NOW_MS + 9)
+        assert [row[0] - NOW_MS for row in found] == [0, 3, 4]
+        assert len(read_all(engine, spec, "b", NOW_MS, NOW_MS + 9)) == 5
+
+    @given(
+        steps=st.lists(
+            st.tuples(st.booleans(), st.integers(0, 7), st.integers(1, 7), st.integers(1, 6)),
+            max_size=12,
+        )
+    )
+    @settings(max_examples=25, deadline=None, suppress_health_check=SHARED)
+    def test_writes_and_deletions_come_to_the_same_in_any_order(
+        self, engine: Engine, steps: list[tuple[bool, int, int, int]]
+    ) -> None:
+        spec = self.shared_spec(engine)
+        kept: dict[int, int] = {}
+        for ts in range(16):
+            stamps = [us for is_write, start, _, us in steps if is_write and start == ts]
+            deleted = max(
+                (us for w, start, n, us in steps if not w and start <= ts < start + n), default=0
+            )
+            if stamps and max(stamps) > deleted:
+                kept[NOW_MS + ts] = max(stamps)
+        for sequence in (steps, steps[::-1]):
+            name = fresh_name("deleted")
+            for is_write, start, length, us in sequence:
+                ts = NOW_MS + start
+                if is_write:
+                    engine.submit_write(spec, write_of(spec, name, [ts], us, b=[us])).result(30)
+                else:
+                    delete = delete_of(spec, name, ts, ts + length, us)
+                    engine.submit_delete(spec, delete).result(30)
+            found = read_all(engine, spec, name, NOW_MS, NOW_MS + 20, columns=("b",))
+            assert dict(found) == kept
+
+    def test_series_that_was_removed_is_not_listed_until_it_is_added_again(
+        self, engine: Engine, spec: TableSpec
+    ) -> None:
+        engine.add_series(spec, ("a", "b"))
+        engine.remove_series(spec, ("a",))
+        engine.remove_series(spec, ("a", "never"))
+        assert list(engine.series(spec)) == ["b"]
+        assert not engine.has_series(spec, "a")
+        engine.add_series(spec, ("a",))
+        assert list(engine.series(spec)) == ["a", "b"]
 
     # Exactness
 
@@ -835,6 +941,67 @@ class StoreContract:
         with pytest.raises(treering.UsageError, match=words):
             call(table)
         assert list(table.series()) == []
+
+    # Deleting
+
+    def test_delete_takes_whole_buckets_and_edges_and_later_writes_live(
+        self, table: treering.Table
+    ) -> None:
+        times = np.arange(NOW_MS - 5 * DAY_MS, NOW_MS, 3_600_000)
+        table.write("s", times, unit="ms", value=times.astype(float))
+        table.write("other", times, unit="ms", value=times.astype(float))
+        start, end = NOW_MS - 4 * DAY_MS, NOW_MS - DAY_MS // 4
+        report = table.delete("s", start, end, unit="ms", allow_on_twcs=True)
+        assert (report.plan.wholes, report.plan.ranges) == (3, 2)
+        left = times[(times < start) | (times >= end)]
+        assert table.read("s", "-9d").ts.tolist() == left.tolist()
+        assert len(table.read("other", "-9d")) == len(times)
+        # Of one session, what is written after the deletion is later, whatever the clock's grain.
+        table.write("s", [NOW_MS - 2 * DAY_MS], unit="ms", value=[7.0])
+        assert table.read("s", "-9d").ts.tolist() == sorted([*left.tolist(), NOW_MS - 2 * DAY_MS])
+        table.delete("s", "-9d", allow_on_twcs=True)
+        assert len(table.read("s", "-9d")) == 0
+        assert len(table.latest("s")) == 0
+
+    def test_delete_that_is_not_allowed_touches_nothing(
+        self, store: Store, table: treering.Table
+    ) -> None:
+        table.write("s", [NOW_MS], unit="ms", value=[1.0])
+        plan = table.plan_delete("s", "-2d")
+        assert plan.costs
+        assert len(table.read("s", "-1d")) == 1
+        if store.engine_name == "cassandra":
+            with pytest.raises(treering.UsageError, match="TWCS") as caught:
+                table.delete("s", "-2d")
+            assert "allow_on_twcs" in caught.value.hint
+            with pytest.raises(treering.UsageError, match="TWCS"):
+                table.drop_series("s")
+            assert len(table.read("s", "-1d")) == 1
+        else:
+            table.delete("s", "-2d")
+            assert len(table.read("s", "-1d")) == 0
+
+    def test_table_that_is_designed_for_deletions_needs_no_permission(self, store: Store) -> None:
+        table = store.create(
+            fresh_name("deleting"), rate="1/s", retention="30d", workload={"deletes": True}
+        )
+        table.write("s", [NOW_MS], unit="ms", value=[1.0])
+        table.delete("s", "-2d")
+        assert len(table.read("s", "-1d")) == 0
+
+    def test_dropped_series_is_gone_and_can_come_again(self, table: treering.Table) -> None:
+        times = [NOW_MS - 29 * DAY_MS, NOW_MS - DAY_MS, NOW_MS + 1_000]
+        for name in ("a", "b"):
+            table.write(name, times, unit="ms", value=[1.0, 2.0, 3.0])
+        assert table.drop_series("a", allow_on_twcs=True).dropped == ("a",)
+        assert list(table.series()) == ["b"]
+        with pytest.raises(treering.SeriesNotFoundError):
+            table.read("a", "-30d")
+        assert len(table.read("b", "-30d")) == 3
+        table.drop_series("a", allow_on_twcs=True)
+        table.write("a", times[1:2], unit="ms", value=[9.0])
+        assert table.read("a", "-30d")["value"].tolist() == [9.0]
+        assert list(table.series()) == ["a", "b"]
 
     def test_unknown_table_names_those_that_are_there(self, store: Store) -> None:
         store.create("there", rate="1/s", retention="30d")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from treering.core.delete_plan import PartitionDelete
 from treering.core.table import TableSpec
 from treering.core.write_plan import PartitionWrite
 from treering.engine.memory import MemoryEngine
@@ -49,6 +50,10 @@ class FaultyEngine(MemoryEngine):
     def submit_write(self, spec: TableSpec, write: PartitionWrite) -> Future[None]:
         """Start a write on a thread."""
         return self._start(write, lambda: self._write(spec, write))
+
+    def submit_delete(self, spec: TableSpec, delete: PartitionDelete) -> Future[None]:
+        """Start a deletion on a thread."""
+        return self._start(delete, lambda: self._delete(spec, delete))
 
     def submit_read(self, spec: TableSpec, read: PageRead) -> Future[Page]:
         """Start a read on a thread."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 import typer
 
 from treering.cli.create import create
+from treering.cli.delete import delete, drop_series
 from treering.cli.demo import demo
 from treering.cli.design import design
 from treering.cli.drop import drop
@@ -66,6 +67,8 @@ _COMMANDS: Final[tuple[tuple[str, Any], ...]] = (
     ("series", series),
     ("info", info),
     ("expire", expire),
+    ("delete", delete),
+    ("drop-series", drop_series),
     ("drop", drop),
     ("grants", grants),
     ("demo", demo),

@@ -15,6 +15,7 @@ import numpy as np
 
 from treering.core.bucket import Bucket, bucket_end_s, bucket_starts_s
 from treering.core.columns import column_from_list
+from treering.core.delete_plan import PartitionDelete
 from treering.core.listing import BucketListing, ListedBuckets
 from treering.core.merge import is_newer
 from treering.core.segment import (
@@ -26,6 +27,7 @@ from treering.core.segment import (
 from treering.core.table import TableSpec
 from treering.core.times import render_ts
 from treering.core.write_plan import PartitionWrite
+from treering.engine.deletions import Deletion, dead_mask, with_deletion
 from treering.engine.protocol import ExpireReport, Page, PageRead, Removal, TableInfo
 from treering.errors import SchemaMismatchError, StoreClosedError, TreeringError
 
@@ -39,6 +41,7 @@ _Cells = dict[str, tuple[int, Any]]
 class _Table:
     spec: TableSpec
     series: dict[str, dict[int, _Cells]] = field(default_factory=dict)
+    deletions: dict[str, list[Deletion]] = field(default_factory=dict)
 
 
 def done(work: Callable[[], T]) -> Future[T]:
@@ -58,6 +61,7 @@ class MemoryEngine:
     write_rows_max = 100_000
     group_rows_max = 0
     in_flight_max = 1
+    leaves_tombstones = False
 
     def __init__(self) -> None:
         self._tables: dict[str, _Table] = {}
@@ -139,12 +143,14 @@ class MemoryEngine:
 
     def _write(self, spec: TableSpec, write: PartitionWrite) -> None:
         with self._lock:
-            readings = self._table(spec).series.setdefault(write.series, {})
+            table = self._table(spec)
+            readings = table.series.setdefault(write.series, {})
+            alive = ~dead_mask(table.deletions.get(write.series, ()), write.ts, write.write_us)
             for name, data in write.columns.items():
                 column_type = spec.column(name).type
                 values = data.values if data.values.dtype != object else data.values.tolist()
                 for ts, value, there in zip(
-                    write.ts.tolist(), values, data.mask().tolist(), strict=True
+                    write.ts.tolist(), values, (data.mask() & alive).tolist(), strict=True
                 ):
                     if not there:
                         continue
@@ -152,6 +158,30 @@ class MemoryEngine:
                     old = cells.get(name)
                     if old is None or is_newer(write.write_us, value, *old, column_type):
                         cells[name] = (write.write_us, value)
+
+    def submit_delete(self, spec: TableSpec, delete: PartitionDelete) -> Future[None]:
+        """Take the cells out now; the future has completed."""
+        return done(lambda: self._delete(spec, delete))
+
+    def _delete(self, spec: TableSpec, delete: PartitionDelete) -> None:
+        deletion = Deletion(delete.start, delete.end, delete.write_us)
+        with self._lock:
+            table = self._table(spec)
+            there = table.deletions.get(delete.series, [])
+            table.deletions[delete.series] = with_deletion(there, deletion)
+            readings = table.series.get(delete.series, {})
+            for ts in [ts for ts in readings if delete.start <= ts < delete.end]:
+                left = {n: cell for n, cell in readings[ts].items() if cell[0] > delete.write_us}
+                if left:
+                    readings[ts] = left
+                else:
+                    del readings[ts]
+
+    def remove_series(self, spec: TableSpec, series: tuple[str, ...]) -> None:
+        """Forget series; readings that they still have go with them."""
+        with self._lock:
+            for name in series:
+                self._table(spec).series.pop(name, None)
 
     def submit_read(self, spec: TableSpec, read: PageRead) -> Future[Page]:
         """Return a page; the future has completed."""
@@ -215,6 +245,7 @@ class MemoryEngine:
                         if segment_of(ts // spec.precision.per_s, length_s) in gone
                     ]:
                         del readings[ts]
+                self._forget_deletions(table, now_s)
         removals = tuple(
             Removal(
                 name=render_ts(segment.start_s * spec.precision.per_s, spec.precision),
@@ -225,6 +256,12 @@ class MemoryEngine:
             for segment in sorted(gone)
         )
         return ExpireReport(removals=removals, is_removed=not dry_run)
+
+    def _forget_deletions(self, table: _Table, now_s: int) -> None:
+        # A write of those times would be refused as expired, so nothing can come back.
+        oldest = table.spec.oldest_ts(now_s * table.spec.precision.per_s)
+        for name, deletions in table.deletions.items():
+            table.deletions[name] = [each for each in deletions if each.end > oldest]
 
     def _expired_segments(self, table: _Table, now_s: int, length_s: int) -> set[Segment]:
         per_s = table.spec.precision.per_s

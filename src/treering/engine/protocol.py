@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from treering.core.bucket import Bucket
 from treering.core.columns import ColumnData
+from treering.core.delete_plan import PartitionDelete
 from treering.core.listing import BucketListing, ListedBuckets
 from treering.core.read_plan import Order, PartitionRead
 from treering.core.schema import Column
@@ -127,6 +128,8 @@ class Engine(Protocol):
     """The most readings of several partitions that are worth writing as one; 0: none are."""
     in_flight_max: int
     """The most requests that are worth having in flight at once."""
+    leaves_tombstones: bool
+    """Whether what is deleted stays on disk, covered, until compaction or expiry removes it."""
 
     def workload_defaults(self) -> Mapping[str, Any]:
         """Return fields of a workload that follow from the engine, such as the server's version."""
@@ -197,6 +200,19 @@ class Engine(Protocol):
         What :meth:`submit_write` promises holds for each. After a failure some may have been
         written; sending all again is safe.
         """
+        ...
+
+    def submit_delete(self, spec: TableSpec, delete: PartitionDelete) -> Future[None]:
+        """Start one deletion in one partition; the future completes when it is durable.
+
+        Cells of its event times that were written at ``write_us`` or before are gone, also those
+        that arrive later; cells written later live. A reading without cells is no reading.
+        Repeating is safe.
+        """
+        ...
+
+    def remove_series(self, spec: TableSpec, series: tuple[str, ...]) -> None:
+        """Take series off the list, durably; repeating is free. Their readings are not touched."""
         ...
 
     def submit_read(self, spec: TableSpec, read: PageRead) -> Future[Page]:

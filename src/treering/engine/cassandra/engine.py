@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from treering.core.bucket import Bucket
+from treering.core.delete_plan import PartitionDelete
 from treering.core.expiry import gc_before_s
 from treering.core.listing import BucketListing, ListedBuckets
 from treering.core.schema import Column
@@ -44,6 +45,7 @@ from treering.engine.cassandra.statements import (
     DISK_USAGE,
     TABLES,
     catalog_name,
+    delete_cql,
     insert_cql,
     select_cql,
 )
@@ -101,6 +103,7 @@ class CassandraEngine:
     write_rows_max = WRITE_ROWS_MAX
     # Each partition is a request of its own: a batch over several would burden one coordinator.
     group_rows_max = 0
+    leaves_tombstones = True
 
     def __init__(
         self,
@@ -254,6 +257,11 @@ class CassandraEngine:
         self._check_table(spec)
         return self._catalog.series.has(spec, name)
 
+    def remove_series(self, spec: TableSpec, series: tuple[str, ...]) -> None:
+        """Take series off the list, durably. The index keeps its marks: they cost a query."""
+        self._check_table(spec)
+        self._catalog.series.remove(spec, series)
+
     # Readings
 
     def submit_write(self, spec: TableSpec, write: PartitionWrite) -> Future[None]:
@@ -302,6 +310,34 @@ class CassandraEngine:
             )
         except Exception as error:  # noqa: BLE001
             self._fail(future, error, spec, what, is_write=True)
+
+    def submit_delete(self, spec: TableSpec, delete: PartitionDelete) -> Future[None]:
+        """Start one deletion: a partition tombstone, or a range tombstone."""
+        future: Future[None] = Future()
+        self._start(future)
+        what = f"the deletion of {delete.name} from {spec.name}"
+
+        def succeed(_: Any) -> None:
+            self._in_flight.discard(future)
+            _settle(future, None)
+
+        try:
+            self._check_table(spec)
+            cql = delete_cql(self._keyspace, spec.name, is_whole=delete.is_whole)
+            bound = BoundStatement(self._link.prepare(cql, generation=spec.incarnation))
+            bounds = () if delete.is_whole else (delete.start, delete.end)
+            bound.values = [
+                delete.write_us.to_bytes(8, "big", signed=True),
+                delete.series.encode(),
+                delete.bucket.text.encode(),
+                *(ts.to_bytes(8, "big", signed=True) for ts in bounds),
+            ]
+            self._link.send(bound).add_callbacks(
+                succeed, lambda error: self._fail(future, error, spec, what, is_write=True)
+            )
+        except Exception as error:  # noqa: BLE001
+            self._fail(future, error, spec, what, is_write=True)
+        return future
 
     def submit_read(self, spec: TableSpec, read: PageRead) -> Future[Page]:
         """Start reading one page of one partition."""

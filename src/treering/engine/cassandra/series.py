@@ -125,6 +125,17 @@ class SeriesList:
             )
         )
 
+    def remove(self, spec: TableSpec, series: tuple[str, ...]) -> None:
+        """Take series off the list, durably."""
+        shards = self._shards_of(spec)
+        for name in series:
+            self._known.discard((spec.name, spec.incarnation, name))
+            self._link.write(
+                self._cql.remove_series,
+                *(spec.name, spec.incarnation, shard_of(name, shards), name),
+                what=f"removing the series {name} of {spec.name} from the catalog",
+            )
+
     def drop(self, name: str, incarnation: int, shards: int) -> None:
         """Remove the list of a table's series."""
         for shard in range(shards):

@@ -72,6 +72,12 @@ def insert_cql(keyspace: str, table: str, columns: tuple[Column, ...], *, has_tt
     )
 
 
+def delete_cql(keyspace: str, table: str, *, is_whole: bool) -> str:
+    """Return the deletion of one partition: write time, key, and the range unless it is whole."""
+    part = "" if is_whole else " AND ts >= ? AND ts < ?"
+    return f"DELETE FROM {keyspace}.{table} USING TIMESTAMP ? WHERE series = ? AND bucket = ?{part}"
+
+
 def select_cql(keyspace: str, table: str, columns: tuple[Column, ...], order: Order) -> str:
     """Return the read of a part of one partition: event time, then ``columns``."""
     names = ", ".join(["ts", *(column.name for column in columns)])
@@ -120,6 +126,7 @@ class CatalogStatements:
         self.list_series = f"SELECT series FROM {series} {of_shard} AND series >= ?"
         self.count_series = f"SELECT COUNT(*) AS n FROM {series} {of_shard}"
         self.drop_series = f"DELETE FROM {series} {of_shard}"
+        self.remove_series = f"DELETE FROM {series} {of_shard} AND series = ?"
         marks = f"{place}.{self.buckets_name}"
         self.mark_bucket = (
             f"INSERT INTO {marks} (table_name, incarnation, series, era, start, width) "

@@ -238,6 +238,19 @@ class Catalog:
                 "INSERT OR IGNORE INTO series VALUES(?, ?)", ((spec.name, name) for name in series)
             )
 
+    def remove_series(self, spec: TableSpec, series: tuple[str, ...]) -> None:
+        """Take series off the list, durably.
+
+        Raises:
+            SchemaMismatchError: The table was dropped.
+        """
+        with self.locked() as connection:
+            self.check_there(spec)
+            connection.executemany(
+                "DELETE FROM series WHERE table_name = ? AND name = ?",
+                ((spec.name, name) for name in series),
+            )
+
     def series(self, spec: TableSpec, prefix: str) -> Iterator[str]:
         """Yield listed series that start with ``prefix``, by code point.
 

@@ -21,11 +21,13 @@ import numpy as np
 
 from treering.core.bucket import Bucket
 from treering.core.columns import ColumnData, concat_columns
+from treering.core.delete_plan import PartitionDelete
 from treering.core.listing import BucketListing, ListedBuckets
 from treering.core.read_plan import PartitionRead
 from treering.core.segment import Segment, segment_length_s, segment_of, segment_starts_s
 from treering.core.table import TableSpec
 from treering.core.write_plan import PartitionWrite
+from treering.engine.deletions import Deletion
 from treering.engine.protocol import ExpireReport, Page, PageRead, TableInfo
 from treering.engine.sqlite.catalog import Catalog, dropped
 from treering.engine.sqlite.cells import encode_column
@@ -74,6 +76,7 @@ class SqliteEngine:
     write_rows_max = 100_000
     group_rows_max = 20_000
     in_flight_max = 1
+    leaves_tombstones = False
 
     def __init__(
         self, folder: Path, *, create: bool = True, busy_timeout_s: float = BUSY_TIMEOUT_S
@@ -218,6 +221,33 @@ class SqliteEngine:
         """
         return _completed(lambda: self._write(spec, writes))
 
+    def submit_delete(self, spec: TableSpec, delete: PartitionDelete) -> Future[None]:
+        """Delete now, with one commit for each segment touched; the future has completed.
+
+        Where a segment has no file yet one is made, so that a late write stays dead.
+        """
+        return _completed(lambda: self._delete(spec, delete))
+
+    def _delete(self, spec: TableSpec, delete: PartitionDelete) -> None:
+        length_s, per_s = segment_length_s(spec), spec.precision.per_s
+        last_s = segment_of((delete.end - 1) // per_s, length_s).start_s
+        segment = segment_of(delete.start // per_s, length_s)
+        while segment.start_s <= last_s:
+            deletion = Deletion(
+                max(delete.start, segment.start_s * per_s),
+                min(delete.end, segment.end_s * per_s),
+                delete.write_us,
+            )
+            change = partial(_delete_from, series=delete.series, deletion=deletion)
+            self._in_segment(spec, segment, change)
+            segment = Segment(segment.end_s, segment.end_s + length_s)
+
+    def remove_series(self, spec: TableSpec, series: tuple[str, ...]) -> None:
+        """Take series off the list, durably."""
+        here = self._here()
+        here.catalog.remove_series(spec, series)
+        here.listed.get((spec.name, spec.incarnation), set()).difference_update(series)
+
     def submit_read(self, spec: TableSpec, read: PageRead) -> Future[Page]:
         """Read now; the future has completed. A page may span segments."""
         return _completed(lambda: self._read(spec, read))
@@ -319,10 +349,15 @@ class SqliteEngine:
             self._write_segment(spec, segment, batches[segment])
 
     def _write_segment(self, spec: TableSpec, segment: Segment, batches: list[Batch]) -> None:
+        self._in_segment(spec, segment, lambda file: file.write(batches))
+
+    def _in_segment(
+        self, spec: TableSpec, segment: Segment, change: Callable[[SegmentFile], bool]
+    ) -> None:
         with self._here().pool.lease(self._path(spec, segment)) as slot:
             for _ in range(_WRITE_ATTEMPTS):
                 file = slot.current(partial(self._open_or_create, spec, segment))
-                if file is not None and file.write(batches):
+                if file is not None and change(file):
                     return
                 slot.drop()
         raise EngineError(
@@ -405,6 +440,10 @@ def _completed(work: Callable[[], T]) -> Future[T]:
     except TreeringError as error:
         future.set_exception(error)
     return future
+
+
+def _delete_from(file: SegmentFile, *, series: str, deletion: Deletion) -> bool:
+    return file.delete(series, deletion)
 
 
 def _batches_of(spec: TableSpec, write: PartitionWrite) -> Iterator[tuple[Segment, Batch]]:

@@ -16,11 +16,14 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from treering.core.columns import ColumnData, empty_column
 from treering.core.read_plan import Order
 from treering.core.schema import Column, ColumnType
 from treering.core.segment import Segment
 from treering.core.table import TableSpec
+from treering.engine.deletions import Deletion, dead_mask, with_deletion
 from treering.engine.sqlite import sql
 from treering.engine.sqlite.cells import decode_column, is_newer_on_tie
 from treering.engine.sqlite.database import (
@@ -95,6 +98,7 @@ def create_segment(path: Path, identity: SegmentIdentity) -> None:
     def fill(connection: sqlite3.Connection) -> None:
         connection.execute(sql.META_TABLE)
         connection.execute(sql.SERIES_TABLE)
+        connection.execute(sql.DELETIONS_TABLE)
         connection.execute(sql.readings_table(identity.spec.columns))
         connection.executemany("INSERT INTO meta VALUES(?, ?)", identity.to_meta().items())
 
@@ -150,6 +154,7 @@ class SegmentFile:
                     connection = connect(path, busy_timeout_s=busy_timeout_s)
                     _check_identity(connection, path, identity)
                     make_durable(connection, path)
+                    _add_deletions(connection)
                     _add_functions(connection)
             except BaseException as error:
                 _close(connection)
@@ -192,7 +197,48 @@ class SegmentFile:
                 self._remember(series, series_id)
         return True
 
+    def delete(self, series: str, deletion: Deletion) -> bool:
+        """Take cells out, durably, and remember that they are dead; as :meth:`write` otherwise."""
+        statements = sql.delete_sql(self.identity.spec.columns)
+        stamps = (deletion.write_us,) * statements.marks
+        with (
+            translated(self.path, "deleting from", waited_s=self._busy_timeout_s),
+            immediate(self._connection),
+        ):
+            if not self.is_current():
+                return False
+            series_id = self._listed(series)
+            inside = (series_id, deletion.start, deletion.end)
+            self._connection.execute(statements.rows, (*stamps, *inside))
+            if statements.cells is not None:
+                self._connection.execute(statements.cells, (*stamps, *inside))
+            there = [
+                Deletion(*row) for row in self._connection.execute(sql.DELETIONS_OF, inside[:1])
+            ]
+            self._connection.execute(sql.FORGET_DELETIONS, inside[:1])
+            self._connection.executemany(
+                sql.REMEMBER_DELETION,
+                [(series_id, d.start, d.end, d.write_us) for d in with_deletion(there, deletion)],
+            )
+        return True
+
+    def _living(self, series_id: int, batch: Batch) -> Batch:
+        """Return the batch without readings that were deleted at its write time or later."""
+        found = self._connection.execute(
+            sql.DELETIONS, (series_id, batch.ts[-1], batch.ts[0], batch.write_us)
+        ).fetchall()
+        if not found:
+            return batch
+        ts = np.array(batch.ts, dtype=np.int64)
+        dead = dead_mask([Deletion(*row) for row in found], ts, batch.write_us)
+        alive = np.flatnonzero(~dead).tolist()
+        values = [[column[index] for index in alive] for column in batch.values]
+        return Batch(batch.series, ts[~dead].tolist(), batch.columns, values, batch.write_us)
+
     def _merge(self, series_id: int, batch: Batch) -> None:
+        batch = self._living(series_id, batch)
+        if not batch.ts:
+            return
         statements = self._write_sql.get(batch.columns)
         if statements is None:
             statements = sql.write_sql(batch.columns, self.identity.spec.columns)
@@ -311,6 +357,14 @@ def _close(connection: sqlite3.Connection | None) -> None:
             connection.close()
 
 
+def _add_deletions(connection: sqlite3.Connection) -> None:
+    # Files of the first format have no deletions yet.
+    found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'deletions'").fetchone()
+    if found is None:
+        statement = sql.DELETIONS_TABLE.replace("TABLE", "TABLE IF NOT EXISTS", 1)
+        connection.execute(statement)
+
+
 def _add_functions(connection: sqlite3.Connection) -> None:
     for column_type in ColumnType:
         connection.create_function(
@@ -327,8 +381,10 @@ def _check_identity(connection: sqlite3.Connection, path: Path, identity: Segmen
     wanted = {
         "meta": sql.META_TABLE,
         "series": sql.SERIES_TABLE,
+        "deletions": sql.DELETIONS_TABLE,
         "readings": sql.readings_table(identity.spec.columns),
     }
+    schema.setdefault("deletions", sql.DELETIONS_TABLE)
     if schema != wanted:
         wrong = sorted(n for n in {*schema, *wanted} if schema.get(n) != wanted.get(n))
         raise corrupt(

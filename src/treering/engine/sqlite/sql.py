@@ -19,6 +19,11 @@ APPLICATION_ID: Final = 0x54527367  # "TRsg"
 FORMAT: Final = 1
 
 META_TABLE: Final = "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+DELETIONS_TABLE: Final = (
+    "CREATE TABLE deletions("
+    "series INTEGER NOT NULL, first INTEGER NOT NULL, after INTEGER NOT NULL,"
+    " write_us INTEGER NOT NULL, PRIMARY KEY(series, first, after)) WITHOUT ROWID"
+)
 SERIES_TABLE: Final = "CREATE TABLE series(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)"
 
 _ROW_TIME: Final = '"row.write_us"'
@@ -97,6 +102,48 @@ def read_sql(columns: Sequence[Column], order: Order) -> str:
     return (
         f"SELECT {names} FROM readings WHERE series = ? AND ts >= ? AND ts < ? "  # noqa: S608
         f"ORDER BY ts {'ASC' if order == 'asc' else 'DESC'} LIMIT ?"
+    )
+
+
+DELETIONS: Final = (
+    "SELECT first, after, write_us FROM deletions WHERE series = ? AND first <= ? AND after > ? "
+    "AND write_us >= ?"
+)
+DELETIONS_OF: Final = "SELECT first, after, write_us FROM deletions WHERE series = ?"
+FORGET_DELETIONS: Final = "DELETE FROM deletions WHERE series = ?"
+REMEMBER_DELETION: Final = "INSERT INTO deletions VALUES(?, ?, ?, ?)"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSql:
+    """Statements that delete: (write_us…, series, start, end).
+
+    Attributes:
+        rows: Removes the readings all of whose cells are old enough.
+        cells: Takes old cells out of those that are left; None in tables of one column.
+        marks: How many times ``write_us`` is bound in each of them.
+    """
+
+    rows: str
+    cells: str | None
+    marks: int
+
+
+def delete_sql(columns: Sequence[Column]) -> DeleteSql:
+    """Return the statements that delete readings of a table of ``columns``."""
+    inside = "series = ? AND ts >= ? AND ts < ?"
+    if len(columns) == 1:
+        return DeleteSql(f"DELETE FROM readings WHERE {_ROW_TIME} <= ? AND {inside}", None, 1)  # noqa: S608
+    own = {column: f"coalesce({_own_time(column)}, {_ROW_TIME})" for column in columns}
+    dead = " AND ".join(f"({_quoted(c)} IS NULL OR {time} <= ?)" for c, time in own.items())
+    sets = ", ".join(
+        f"{_quoted(c)} = CASE WHEN {time} <= ? THEN NULL ELSE {_quoted(c)} END"
+        for c, time in own.items()
+    )
+    return DeleteSql(
+        f"DELETE FROM readings WHERE {dead} AND {inside}",  # noqa: S608
+        f"UPDATE readings SET {sets} WHERE {inside}",  # noqa: S608
+        len(columns),
     )
 
 
