@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 import ssl
-import threading
 import time
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Final
 
@@ -37,6 +36,7 @@ from treering.engine.cassandra.driver import (
     Session,
 )
 from treering.engine.cassandra.faults import is_table_missing
+from treering.engine.cassandra.futures import all_of, settle, settle_error
 from treering.engine.cassandra.link import Link
 from treering.engine.cassandra.server_clock import read_clock_offset, warn_of_clock
 from treering.engine.cassandra.server_facts import read_workload_defaults
@@ -74,7 +74,7 @@ class _PageFuture(Future[Page]):
 
     def settle(self, raw: RawPage) -> None:
         self._raw = raw
-        _settle(self, None)
+        settle(self, None)
 
     def result(self, timeout: float | None = None) -> Page:
         super().result(timeout)
@@ -301,7 +301,7 @@ class CassandraEngine:
         batch = next(batches, None)
         if batch is None:
             self._in_flight.discard(future)
-            _settle(future, None)
+            settle(future, None)
             return
         try:
             self._link.send(batch).add_callbacks(
@@ -319,7 +319,7 @@ class CassandraEngine:
 
         def succeed(_: Any) -> None:
             self._in_flight.discard(future)
-            _settle(future, None)
+            settle(future, None)
 
         try:
             self._check_table(spec)
@@ -382,7 +382,7 @@ class CassandraEngine:
 
         def succeed(_: Any) -> None:
             self._in_flight.discard(future)
-            _settle(future, None)
+            settle(future, None)
 
         def fail(error: BaseException) -> None:
             self._fail(future, error, spec, what, is_write=True, is_index=True)
@@ -416,7 +416,7 @@ class CassandraEngine:
         query = None if is_enough else next(queries, None)
         if query is None:
             self._in_flight.discard(future)
-            _settle(future, None)
+            settle(future, None)
             return
 
         def succeed(page: RawPage) -> None:
@@ -512,7 +512,7 @@ class CassandraEngine:
         self._link.close()
         for future in list(self._in_flight):
             self._in_flight.discard(future)
-            _settle_error(future, _closed_error())
+            settle_error(future, _closed_error())
 
     # Guards and endings
 
@@ -548,40 +548,14 @@ class CassandraEngine:
     ) -> None:
         self._in_flight.discard(future)
         if self._is_closed and not isinstance(error, TreeringError):
-            _settle_error(future, _closed_error())
+            settle_error(future, _closed_error())
             return
         raised = self._link.error_of(error, what, is_write=is_write)
         if is_table_missing(raised):
             raised = index_missing(self._keyspace) if is_index else dropped_error(spec.name)
         if raised is not error:
             raised.__cause__ = error
-        _settle_error(future, raised)
-
-
-def all_of(futures: list[Future[None]]) -> Future[None]:
-    """Return a future that completes when all have, with the first failure if there is one."""
-    whole: Future[None] = Future()
-    # Running, as its parts are: what was sent cannot be taken back.
-    whole.set_running_or_notify_cancel()
-    left = len(futures)
-    lock = threading.Lock()
-
-    def settled(future: Future[None]) -> None:
-        nonlocal left
-        error = future.exception()
-        if error is not None:
-            _settle_error(whole, error)
-        with lock:
-            left -= 1
-            is_last = left == 0
-        if is_last:
-            _settle(whole, None)
-
-    for future in futures:
-        future.add_done_callback(settled)
-    if not futures:
-        whole.set_result(None)
-    return whole
+        settle_error(future, raised)
 
 
 def _closed_error() -> StoreClosedError:
@@ -600,17 +574,3 @@ def _batch_of(prepared: Any, rows: list[list[Any]]) -> Any:
         bound.values = values
         batch.add(bound)
     return batch
-
-
-def _settle(future: Future[Any], value: Any) -> None:
-    try:
-        future.set_result(value)
-    except InvalidStateError:
-        return  # Closing was quicker.
-
-
-def _settle_error(future: Future[Any], error: BaseException) -> None:
-    try:
-        future.set_exception(error)
-    except InvalidStateError:
-        return
