@@ -91,6 +91,7 @@ def test_only_what_may_pass_by_itself_is_retryable() -> None:
         "EngineTimeoutError",
         "OverloadedError",
         "StoreBusyError",
+        "WriterFullError",
     }
     assert EngineTimeoutError.retryable
 

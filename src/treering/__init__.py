@@ -40,6 +40,7 @@ from treering.errors import (
     UnavailableError,
     UsageError,
     WidthError,
+    WriterFullError,
 )
 from treering.readings import Readings
 from treering.stats import StoreStats, VerbStats
@@ -48,6 +49,8 @@ from treering.store import open_store as open
 from treering.table import Table
 from treering.table_removal import DeleteReport
 from treering.write_report import WriteReport
+from treering.writer import Writer
+from treering.writer_report import WriterReport
 
 __all__ = [
     "Bucket",
@@ -94,6 +97,9 @@ __all__ = [
     "Window",
     "Workload",
     "WriteReport",
+    "Writer",
+    "WriterFullError",
+    "WriterReport",
     "bucket_of",
     "buckets_between",
     "open",

@@ -61,9 +61,17 @@ class WriteClock:
         self._now_us = now_us
         self._last_us = 0
         self._lock = threading.Lock()
+        self.writes = 0
+        """How many write times were taken for writes that went out at once."""
 
-    def next_us(self) -> int:
-        """Return a write time later than all before."""
+    def next_us(self, *, is_buffered: bool = False) -> int:
+        """Return a write time later than all before.
+
+        Args:
+            is_buffered: More readings may join this write later. A buffer looks at ``writes`` to
+                see whether a write went out in between, which must not win over what joins then.
+        """
         with self._lock:
+            self.writes += not is_buffered
             self._last_us = max(self._now_us(), self._last_us + 1)
             return self._last_us

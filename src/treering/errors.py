@@ -99,6 +99,12 @@ class StoreBusyError(EngineError):
     retryable = True
 
 
+class WriterFullError(EngineError):
+    """A writer was full for as long as the append waits; the reading was not taken."""
+
+    retryable = True
+
+
 class StoreClosedError(EngineError):
     """The store was closed; a read that was under way is cancelled, not empty."""
 

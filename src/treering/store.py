@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
+from weakref import WeakSet
 
 from treering.clock import Clock, WriteClock, system_clock
 from treering.core.bucket import BucketWidth
@@ -25,6 +26,7 @@ from treering.metrics import register_collector
 from treering.stats import StatsRecorder, StoreStats
 from treering.table import Table
 from treering.table_context import TableContext
+from treering.writer import Writer, close_writers
 
 URL_VARIABLE: Final = "TREERING_URL"
 
@@ -58,6 +60,7 @@ class Store:
         self._write_clock = WriteClock()
         self._stats = StatsRecorder()
         self._at_close: list[Callable[[], None]] = []
+        self._writers: WeakSet[Writer] = WeakSet()
 
     def __enter__(self) -> Self:
         return self
@@ -225,8 +228,18 @@ class Store:
         self._at_close.append(register_collector(registry, self.stats, prefix))
 
     def close(self) -> None:
-        """Release everything; reads under way raise ``StoreClosedError``. Twice is fine."""
-        if not self._closed.is_set():
+        """Release everything; reads under way raise ``StoreClosedError``. Twice is fine.
+
+        Writers that are open write what they hold first.
+
+        Raises:
+            EngineError: A writer could not; says how many readings were not written.
+        """
+        if self._closed.is_set():
+            return
+        try:
+            close_writers(self._writers)
+        finally:
             self._closed.set()
             while self._at_close:
                 self._at_close.pop()()
@@ -240,6 +253,7 @@ class Store:
             permits=self._permits,
             is_closed=self._closed.is_set,
             stats=self._stats,
+            writers=self._writers,
         )
         return Table(spec, context)
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any, Final
 
 from treering.core.bucket import FAN_OUT_MAX, BucketWidth, bucket_of
@@ -26,6 +27,7 @@ from treering.readings import Part, Readings, readings_from_parts
 from treering.table_context import TableContext
 from treering.table_removal import RemovalVerbs
 from treering.write_report import WriteReport, refused_error, report_of
+from treering.writer import Writer, WriterClocks, open_writer
 
 TIMEOUT_S: Final = 300.0
 """How long one call may take as a whole unless the caller says otherwise."""
@@ -167,18 +169,44 @@ class Table(RemovalVerbs):
         with self._context.call("write", timeout_s):
             return (yield from self._write(list(inputs), duplicates, strict, timeout_s))
 
+    def writer(self, **options: Any) -> Writer:
+        """Return a writer that collects single readings and writes them in batches.
+
+        Args:
+            **options: ``linger``, ``max_bytes``, ``max_rows``, ``block_s``, ``on_refused``,
+                ``spool`` and what else :class:`~treering.writer.WriterOptions` has.
+
+        Raises:
+            UsageError: An option that is not what it should be, or another table's spool.
+            StoreBusyError: Another process has the spool; named.
+        """
+        clocks = WriterClocks(now_ns=self._context.clock, write_clock=self._context.write_clock)
+        made = open_writer(self._spec, self._write_batch, clocks, options)
+        self._context.writers.add(made)
+        return made
+
+    @verb
+    def _write_batch(
+        self, inputs: Sequence[WriteInput], *, write_us: int, timeout_s: float
+    ) -> Steps[WriteReport]:
+        with self._context.call("write", timeout_s):
+            return (yield from self._write(inputs, "last", False, timeout_s, write_us))
+
     def _write(
         self,
         inputs: Sequence[WriteInput],
         duplicates: Duplicates,
         strict: bool,
         timeout_s: float,
+        write_us: int | None = None,
     ) -> Steps[WriteReport]:
         if duplicates not in ("refuse", "first", "last"):
             raise UsageError(
                 f"duplicates={duplicates!r} is not known", hint="use 'refuse', 'first' or 'last'"
             )
-        now_ts, write_us = self._now_ts(), self._context.write_clock.next_us()
+        now_ts = self._now_ts()
+        if write_us is None:
+            write_us = self._context.write_clock.next_us()
         plans = [
             plan_write(
                 self._spec, readings, now_ts=now_ts, write_us=write_us, duplicates=duplicates
@@ -193,8 +221,8 @@ class Table(RemovalVerbs):
         rows_max = self._context.engine.write_rows_max
         parts = (part for p in plans for write in p.writes for part in write.split(rows_max))
         groups = groups_of(parts, self._context.engine.group_rows_max)
-        yield from self._send(groups, report, timeout_s)
-        return report
+        retried = yield from self._send(groups, report, timeout_s)
+        return replace(report, retried=retried)
 
     def _list_series(self, names: Iterable[str]) -> None:
         new = tuple(dict.fromkeys(name for name in names if name not in self._listed))
@@ -205,7 +233,7 @@ class Table(RemovalVerbs):
 
     def _send(
         self, groups: Iterator[WriteGroup], planned: WriteReport, timeout_s: float
-    ) -> Steps[None]:
+    ) -> Steps[int]:
         context = self._context
         fan_out = WriteFanOut(groups, context.permits)
 
@@ -232,6 +260,7 @@ class Table(RemovalVerbs):
                 hint="write the same readings again: those that are there already are not doubled",
                 report=report_of(planned.plans, accepted=fan_out.rows_acknowledged),
             ) from error
+        return fan_out.rows_retried
 
     # Reading
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from weakref import WeakSet
 
 from treering.clock import Clock, WriteClock
 from treering.engine.deadline import deadline_in
 from treering.engine.protocol import Engine
 from treering.fanout.permits import Permits
 from treering.stats import StatsRecorder
+from treering.writer import Writer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +26,7 @@ class TableContext:
         permits: Requests in flight, over all threads of the store.
         is_closed: Whether the store was closed.
         stats: What counts what is done.
+        writers: Those that are open; the store closes them first.
     """
 
     engine: Engine
@@ -32,6 +35,7 @@ class TableContext:
     permits: Permits
     is_closed: Callable[[], bool]
     stats: StatsRecorder = field(default_factory=StatsRecorder)
+    writers: WeakSet[Writer] = field(default_factory=WeakSet)
 
     @contextmanager
     def call(self, verb: str, timeout_s: float) -> Iterator[None]:

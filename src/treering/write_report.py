@@ -19,12 +19,14 @@ class WriteReport:
         floored: How many of them were finer than the table's precision.
         repeats: Readings that equal another of the same call, and are covered by it.
         plans: What was planned; :attr:`refused` lists what they refused.
+        retried: How many readings were in requests that were sent again.
     """
 
     accepted: int
     floored: int
     repeats: int
     plans: tuple[WritePlan, ...]
+    retried: int = 0
 
     @property
     def refused_count(self) -> int:

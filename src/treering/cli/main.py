@@ -22,6 +22,7 @@ from treering.cli.info import info
 from treering.cli.latest import latest
 from treering.cli.read import read
 from treering.cli.series import series
+from treering.cli.spool import spool
 
 _EPILOG: Final = (
     "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 incomplete, 130 interrupted. "
@@ -75,6 +76,7 @@ _COMMANDS: Final[tuple[tuple[str, Any], ...]] = (
 )
 for _name, _command in _COMMANDS:
     app.command(_name)(_command)
+app.add_typer(spool, name="spool")
 
 
 def run() -> None:

@@ -41,6 +41,7 @@ class WriteFanOut:
         self.rows_acknowledged = 0
         self.partitions_sent = 0
         self.retries = 0
+        self.rows_retried = 0
 
     @property
     def is_done(self) -> bool:
@@ -97,6 +98,7 @@ class WriteFanOut:
             request.due_s = now_s + backoff_s(request.attempts)
             self._retries.append(request)
             self.retries += 1
+            self.rows_retried += sum(map(len, request.group))
             return
         self._failed.append((request.group, error))
         # Nothing new is sent after a failure; what was not sent is not acknowledged.
