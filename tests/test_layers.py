@@ -34,6 +34,8 @@ LAYERS: dict[str, int] = {
     "aio": 3,
     "table": 3,
     "table_removal": 3,
+    "newest": 3,
+    "reading": 3,
     "table_context": 3,
     "store": 3,
     "doctor": 3,

@@ -9,7 +9,8 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Final
 
-from treering.core.bucket import FAN_OUT_MAX, BucketWidth, bucket_of
+from treering.core.bucket import FAN_OUT_MAX, BucketWidth
+from treering.core.listing import is_worth_listing
 from treering.core.read_plan import ROWS_MAX, Order, ReadPlan, plan_read
 from treering.core.schema import Column, check_series
 from treering.core.table import TableSpec
@@ -18,12 +19,13 @@ from treering.core.units import YEAR_S, Interval, Precision, parse_duration_s
 from treering.core.write_plan import Duplicates, WriteInput, plan_write
 from treering.engine.protocol import ExpireReport, TableInfo
 from treering.errors import SeriesNotFoundError, TreeringError, UsageError
-from treering.fanout.read import ReadFanOut
 from treering.fanout.run import run_fan_out
 from treering.fanout.steps import Steps, verb
 from treering.fanout.write import WriteFanOut, WriteGroup, groups_of
 from treering.intake import input_of_series, inputs_of_frame
-from treering.readings import Part, Readings, readings_from_parts
+from treering.newest import STEP_BUCKETS, NewestSearch
+from treering.reading import reading_of
+from treering.readings import Readings, readings_from_parts
 from treering.table_context import TableContext
 from treering.table_removal import RemovalVerbs
 from treering.write_report import WriteReport, refused_error, report_of
@@ -32,7 +34,6 @@ from treering.writer import Writer, WriterClocks, open_writer
 TIMEOUT_S: Final = 300.0
 """How long one call may take as a whole unless the caller says otherwise."""
 
-_STEP_BUCKETS: Final = 256
 _LOOK_BACK_S: Final = 10 * YEAR_S
 
 
@@ -310,7 +311,7 @@ class Table(RemovalVerbs):
         Cost:
             One request or more for each partition, side by side.
         """
-        plan = self.explain(
+        plan = self._plan(
             series,
             start,
             end,
@@ -321,12 +322,16 @@ class Table(RemovalVerbs):
             fan_out_max=fan_out_max,
             rows_max=rows_max,
         )
+        reading = reading_of(self._spec, self._context, "read", timeout_s)
         with self._context.call("read", timeout_s):
-            result = yield from self._run_read(plan, partial=partial, timeout_s=timeout_s)
+            if is_worth_listing(plan):
+                plan = yield from reading.without_unlisted(plan, partial=partial)
+            result = yield from reading.run(plan, partial=partial)
             self._check_listed(result, missing_ok)
         self._context.stats.verb("read").on_end(partitions=0, rows=len(result))
         return result
 
+    @verb
     def explain(
         self,
         series: str | Sequence[str],
@@ -339,12 +344,47 @@ class Table(RemovalVerbs):
         unit: str | None = None,
         fan_out_max: int = FAN_OUT_MAX,
         rows_max: int = ROWS_MAX,
-    ) -> ReadPlan:
-        """Return the plan of a read without sending anything.
+        listed: bool = False,
+        timeout_s: float = TIMEOUT_S,
+    ) -> Steps[ReadPlan]:
+        """Return the plan of a read without reading.
 
         :func:`~treering.render_read_plan` puts it in words. Takes what :meth:`read` takes, and
         refuses what it refuses.
+
+        Args:
+            listed: Ask the index which of the buckets exist and leave out the others, as a long
+                read does; where the index may not be trusted, nothing is asked or left out.
+
+        Cost:
+            Nothing is sent; with ``listed`` one request a series or more.
         """
+        plan = self._plan(
+            series,
+            start,
+            end,
+            order=order,
+            limit=limit,
+            columns=columns,
+            unit=unit,
+            fan_out_max=fan_out_max,
+            rows_max=rows_max,
+        )
+        if listed and self._spec.index_trusted:
+            reading = reading_of(self._spec, self._context, "explain", timeout_s)
+            with self._context.call("explain", timeout_s):
+                plan = yield from reading.without_unlisted(plan)
+        return plan
+
+    def _plan(
+        self,
+        series: str | Sequence[str],
+        start: TimeInput,
+        end: TimeInput | None,
+        *,
+        unit: str | None,
+        **choices: Any,
+    ) -> ReadPlan:
         names = _series_names(series)
         now_ts = self._now_ts()
         return plan_read(
@@ -352,11 +392,7 @@ class Table(RemovalVerbs):
             names,
             self._interval(start, end, unit, now_ts),
             now_ts=now_ts,
-            order=order,
-            limit=limit,
-            columns=columns,
-            fan_out_max=fan_out_max,
-            rows_max=rows_max,
+            **choices,
         )
 
     @verb
@@ -372,7 +408,8 @@ class Table(RemovalVerbs):
     ) -> Steps[Readings]:
         """Read the newest readings of each series, newest first.
 
-        Steps back bucket by bucket until there are enough, at most over the retention.
+        Steps back over the buckets that the index lists until there are enough, at most over the
+        retention; bucket by bucket in a table whose index may not be trusted.
 
         Args:
             series: One series id, or several.
@@ -388,17 +425,16 @@ class Table(RemovalVerbs):
             UsageError, EngineError: As :meth:`read`.
 
         Cost:
-            One request where the newest bucket holds enough; one for each bucket stepped back.
+            Two requests a series, index and partition, where the newest bucket holds enough; one
+            for each listed bucket stepped back. One where nothing is listed, and one more to tell
+            a series that never was, unless ``missing_ok``.
         """
         names = _series_names(series)
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise UsageError(f"the newest readings are counted from 1 on, not {count!r}")
         oldest = self._oldest_looked_at(look_back)
-        deadline_s = time.monotonic() + timeout_s
-        # A series that never was costs one look into the catalog, not a walk.
         with self._context.call("latest", timeout_s):
-            listed = [name for name in names if name in self._listed or self._is_listed(name)]
-            pages = yield from self._newest(listed, count, columns, oldest, deadline_s)
+            pages = yield from self._newest(names, count, columns, oldest, timeout_s).run()
             schema = self._spec.selected(columns)
             result = readings_from_parts(
                 pages, series=names, precision=self.precision, schema=schema
@@ -409,41 +445,37 @@ class Table(RemovalVerbs):
 
     def _newest(
         self,
-        names: Sequence[str],
+        names: tuple[str, ...],
         count: int,
         columns: Sequence[str] | None,
         oldest: int,
-        deadline_s: float,
-    ) -> Steps[dict[str, list[Part]]]:
-        """Return the newest readings of each series, stepping back over all of them at once."""
+        timeout_s: float,
+    ) -> NewestSearch:
         now_ts = self._now_ts()
-        end = self._end_of_time(now_ts)
-        found: dict[str, list[Part]] = {name: [] for name in names}
-        lacking = dict.fromkeys(names, count)
-        while lacking and end > oldest:
-            start = self._step_back(end, oldest)
-            wanted = max(lacking.values())
-            plan = plan_read(
+        if not self._spec.index_trusted:
+            # A series that never was costs one look into the catalog, not a walk.
+            names = tuple(n for n in names if n in self._listed or self._is_listed(n))
+
+        def plan_of(series: Sequence[str], interval: Interval, limit: int) -> ReadPlan:
+            return plan_read(
                 self._spec,
-                list(lacking),
-                Interval(start, end, self.precision),
+                series,
+                interval,
                 now_ts=now_ts,
                 order="desc",
-                limit=wanted,
+                limit=limit,
                 columns=columns,
                 # Months are shorter than the 31 days that a step counts for each.
-                fan_out_max=2 * _STEP_BUCKETS * len(lacking),
+                fan_out_max=2 * STEP_BUCKETS * len(series),
             )
-            left_s = deadline_s - time.monotonic()
-            step = yield from self._run_read(plan, partial=False, timeout_s=left_s, name="latest")
-            for name, part in step.split():
-                rows = min(len(part), lacking[name])
-                data = {key: column.take(slice(rows)) for key, column in part.data.items()}
-                found[name].append((part.ts[:rows], data))
-                lacking[name] -= rows
-            lacking = {name: left for name, left in lacking.items() if left}
-            end = start
-        return found
+
+        return NewestSearch(
+            names=names,
+            count=count,
+            interval=Interval(oldest, self._end_of_time(now_ts), self.precision),
+            reading=reading_of(self._spec, self._context, "latest", timeout_s),
+            plan_of=plan_of,
+        )
 
     def _oldest_looked_at(self, look_back: str | float | None) -> int:
         now_ts = self._now_ts()
@@ -453,38 +485,6 @@ class Table(RemovalVerbs):
             return self._spec.oldest_ts(now_ts)
         ticks = round(parse_duration_s(look_back) * 1_000) * self.precision.per_s // 1_000
         return max(now_ts - ticks, self._spec.oldest_ts(now_ts))
-
-    def _step_back(self, end: int, oldest: int) -> int:
-        per_s = self.precision.per_s
-        length = (_STEP_BUCKETS - 1) * self.bucket.length_s * per_s
-        bucket = bucket_of(max(end - 1 - length, oldest), self.bucket, self.precision)
-        return max(bucket.start_s * per_s, oldest)
-
-    def _run_read(
-        self, plan: ReadPlan, *, partial: bool, timeout_s: float, name: str = "read"
-    ) -> Steps[Readings]:
-        context = self._context
-        fan_out = ReadFanOut(plan, context.permits, partial=partial)
-        parts: dict[str, list[Any]] = {name: [] for name in plan.series}
-
-        def submit(request: Any) -> Future[Any]:
-            return context.engine.submit_read(self._spec, request[1])
-
-        def keep() -> None:
-            for series, page in fan_out.take():
-                parts[series].append((page.ts, page.columns))
-
-        try:
-            yield from self._run(fan_out, submit, timeout_s, name, keep)
-        finally:
-            context.stats.verb(name).on_end(partitions=fan_out.partitions_asked, rows=0)
-        return readings_from_parts(
-            parts,
-            series=plan.series,
-            precision=self.precision,
-            schema=plan.columns,
-            missing=fan_out.missing,
-        )
 
     def _run(
         self,

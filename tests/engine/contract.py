@@ -766,6 +766,86 @@ class StoreContract:
         assert table.latest("s", 10)["value"].tolist() == [3.0, 2.0, 1.0]
         assert table.latest("s", 10, look_back="4d")["value"].tolist() == [3.0]
 
+    # The index of buckets
+
+    @pytest.fixture
+    def sparse(self, store: Store) -> treering.Table:
+        """Return a table of day buckets that are kept for two years."""
+        return store.create(
+            fresh_name("sparse"), rate="1/min", retention="2y", bucket="day", window="30d"
+        )
+
+    def asked(self, store: Store, verb: str) -> int:
+        """Return how many requests a verb sent so far."""
+        stats = store.stats().verbs.get(verb)
+        return 0 if stats is None else stats.requests
+
+    def test_latest_of_series_that_are_silent_takes_two_requests_each(
+        self, store: Store, sparse: treering.Table
+    ) -> None:
+        for number, days in enumerate((400, 3, 700)):
+            times = [NOW_MS - (days + back) * DAY_MS for back in range(3)]
+            sparse.write(f"s{number}", times, unit="ms", value=[number, 0.0, 0.0])
+        # Opened anew, so that nothing is known from the writes.
+        table = store.table(sparse.name)
+        before = self.asked(store, "latest")
+        assert table.latest("s0")["value"].tolist() == [0.0]
+        assert self.asked(store, "latest") - before == 2
+        assert table.latest(["s2", "s0", "s1"])["value"].tolist() == [2.0, 0.0, 1.0]
+        assert self.asked(store, "latest") - before == 2 + 6
+        assert table.latest("s2", 3)["value"].tolist() == [2.0, 0.0, 0.0]
+
+    def test_latest_of_a_series_that_never_was_asks_once(
+        self, store: Store, sparse: treering.Table
+    ) -> None:
+        before = self.asked(store, "latest")
+        assert len(sparse.latest("never", missing_ok=True)) == 0
+        assert self.asked(store, "latest") - before == 1
+
+    def test_latest_steps_back_over_marks_without_readings(
+        self, store: Store, sparse: treering.Table
+    ) -> None:
+        sparse.write("s", [NOW_MS - 300 * DAY_MS], unit="ms", value=[1.0])
+        engine = store._engine
+        marks = tuple(("s", bucket_of(NOW_MS - days * DAY_MS, "day")) for days in range(0, 290, 3))
+        engine.mark_buckets(sparse.spec, marks).result(60)
+        before = self.asked(store, "latest")
+        assert sparse.latest("s")["value"].tolist() == [1.0]
+        # The index is asked in a few steps, and nothing but what it lists is read.
+        assert self.asked(store, "latest") - before <= 2 + len(marks) + 2
+
+    def test_long_read_skips_buckets_that_do_not_exist(
+        self, store: Store, sparse: treering.Table
+    ) -> None:
+        days = (1, 2, 90, 91, 400)
+        for name in ("a", "b"):
+            times = [NOW_MS - day * DAY_MS for day in days]
+            sparse.write(name, times, unit="ms", value=[float(day) for day in days])
+        before = self.asked(store, "read")
+        found = sparse.read(["a", "b"], "-500d")
+        assert found["value"].tolist() == sorted(map(float, days), reverse=True) * 2
+        assert self.asked(store, "read") - before == 2 * (1 + len(days))
+        limited = sparse.read("a", "-500d", order="desc", limit=3)
+        assert limited["value"].tolist() == [1.0, 2.0, 90.0]
+        plan = sparse.explain("a", "-500d", listed=True)
+        assert (plan.fan_out, plan.unlisted) == (len(days), 501 - len(days))
+        assert sparse.explain("a", "-500d").unlisted is None
+        assert "5 of 501 buckets are listed" in treering.render_read_plan(plan)
+
+    def test_table_whose_index_is_not_trusted_is_read_bucket_by_bucket(
+        self, store: Store, sparse: treering.Table
+    ) -> None:
+        spec = replace(sparse.spec, index_trusted=False)
+        foreign = treering.Table(spec, sparse._context)
+        foreign.write("s", [NOW_MS - 60 * DAY_MS], unit="ms", value=[1.0])
+        before = self.asked(store, "read")
+        assert foreign.read("s", "-100d")["value"].tolist() == [1.0]
+        assert self.asked(store, "read") - before == 101
+        assert foreign.latest("s", look_back="70d")["value"].tolist() == [1.0]
+        assert len(foreign.latest("s", look_back="50d")) == 0
+        plan = foreign.explain("s", "-100d", listed=True)
+        assert (plan.fan_out, plan.unlisted) == (101, None)
+
     def test_series_that_never_was_is_told_from_an_empty_interval(
         self, table: treering.Table
     ) -> None:

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ import numpy as np
 import pytest
 
 import treering
+from treering.core.listing import BucketListing, ListedBuckets
 from treering.core.read_plan import Order
 from treering.core.table import TableSpec
 from treering.core.write_plan import PartitionWrite, Reason
@@ -42,6 +44,7 @@ class RecordingEngine(MemoryEngine):
         super().__init__()
         self.in_flight_max = 8
         self.reads: list[PageRead] = []
+        self.listings: list[BucketListing] = []
         self.writes: list[PartitionWrite] = []
         self.failing: dict[str, Exception] = {}
         self.failures_left = 1_000
@@ -61,6 +64,10 @@ class RecordingEngine(MemoryEngine):
             return failed
         answer = super().submit_read(spec, read)
         return self._late(answer, len(self.reads)) if self.is_delayed else answer
+
+    def submit_listing(self, spec: TableSpec, listing: BucketListing) -> Future[ListedBuckets]:
+        self.listings.append(listing)
+        return super().submit_listing(spec, listing)
 
     def _late(self, answer: Future[Page], serial: int) -> Future[Page]:
         # Earlier requests are answered later, so that completion runs against the plan's order.
@@ -360,17 +367,34 @@ def test_table_reopened_with_another_width_is_refused_and_keeps_its_readings(
         assert opened.read("s", "-60d").ts.tolist() == sorted(times.tolist())
 
 
-# TS32: latest without an index
+def untrusted(table: treering.Table) -> treering.Table:
+    """Return the table as one that others write to, whose index may not be trusted."""
+    return treering.Table(replace(table.spec, index_trusted=False), table._context)
 
 
-def test_latest_of_a_silent_series_reads_each_bucket_once_and_stops_at_the_newest_reading(
+# TS32: latest, by the index and without it
+
+
+def test_latest_of_a_silent_series_takes_two_queries(
     recorded: Store, engine: RecordingEngine
 ) -> None:
     table = day_table(recorded, retention="500d", rate="1/min", window="20d")
     table.write("s1", [NOW_MS - 400 * DAY_MS, NOW_MS - 401 * DAY_MS], unit="ms", value=[2.0, 1.0])
+    again = recorded.table(table.name)
+    assert again.latest("s1")["value"].tolist() == [2.0]
+    assert (len(engine.listings), len(engine.reads)) == (1, 1)
+
+
+def test_latest_without_a_trusted_index_reads_each_bucket_once_and_stops_at_the_newest_reading(
+    recorded: Store, engine: RecordingEngine
+) -> None:
+    table = untrusted(day_table(recorded, retention="500d", rate="1/min", window="20d"))
+    table.write("s1", [NOW_MS - 400 * DAY_MS, NOW_MS - 401 * DAY_MS], unit="ms", value=[2.0, 1.0])
     assert table.latest("s1")["value"].tolist() == [2.0]
     assert len(engine.buckets_read) == len(set(engine.buckets_read)) <= 501
+    assert len(engine.buckets_read) > 400
     assert all(read.rows_max == 1 for read in engine.reads)
+    assert engine.listings == []
 
 
 def test_latest_of_a_series_that_never_was_reads_nothing(
@@ -381,6 +405,7 @@ def test_latest_of_a_series_that_never_was_reads_nothing(
     with pytest.raises(treering.SeriesNotFoundError):
         table.latest("never")
     assert engine.reads == []
+    assert len(engine.listings) == 2
 
 
 def test_latest_looks_back_no_further_than_it_was_told(
@@ -389,6 +414,8 @@ def test_latest_looks_back_no_further_than_it_was_told(
     table = day_table(recorded)
     table.write("s1", NOW_MS - 20 * DAY_MS, unit="ms", value=1.0)
     assert len(table.latest("s1", look_back="3d")) == 0
+    assert engine.buckets_read == []
+    assert len(untrusted(table).latest("s1", look_back="3d")) == 0
     assert sorted(engine.buckets_read) == ["2025-11-17", "2025-11-18", "2025-11-19", "2025-11-20"]
 
 

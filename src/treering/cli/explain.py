@@ -11,6 +11,7 @@ from treering.cli.options import (
     FanOutOption,
     JsonOption,
     LimitOption,
+    ListedOption,
     NowOption,
     OrderOption,
     RowsOption,
@@ -36,6 +37,7 @@ def explain(
     time_unit: UnitOption = None,
     fan_out_max: FanOutOption = None,
     rows_max: RowsOption = None,
+    listed: ListedOption = False,
     store: StoreOption = None,
     now: NowOption = None,
     as_json: JsonOption = False,
@@ -60,6 +62,7 @@ def explain(
             limit=limit,
             columns=column,
             unit=time_unit,
+            listed=listed,
             **stated(fan_out_max=fan_out_max, rows_max=rows_max),
         )
     if as_json:
@@ -82,6 +85,7 @@ def _document(plan: ReadPlan) -> dict[str, Any]:
         "limit": plan.limit,
         "columns": [column.name for column in plan.columns],
         "bucket": plan.spec.width.value,
+        "unlisted": plan.unlisted,
         "rows_estimate": plan.rows_estimate,
         "bytes_estimate": plan.bytes_estimate,
         "partitions": [

@@ -73,6 +73,10 @@ RowsOption = Annotated[
         "--rows-max", min=1, metavar="N", help="The most readings to expect; 200 million."
     ),
 ]
+ListedOption = Annotated[
+    bool,
+    typer.Option("--listed", help="Ask the index which buckets exist; leave out the others."),
+]
 UnitOption = Annotated[
     str | None,
     typer.Option("--time-unit", metavar="UNIT", help="The unit of --start and --end as integers."),

@@ -24,6 +24,11 @@ def render_read_plan(plan: ReadPlan) -> str:
         f"  expected    {plan.rows_estimate:,} readings by the design's rate, "
         f"{render_bytes(plan.bytes_estimate)} in memory",
     ]
+    if plan.unlisted is not None:
+        lines.append(
+            f"  index       {plan.fan_out:,} of {plan.fan_out + plan.unlisted:,} buckets are "
+            "listed; the others are not read"
+        )
     if plan.is_clipped:
         asked = render_ts(plan.asked.start, precision)
         lines.append(f"  clipped     asked from {asked}; older than the retention is not read")

@@ -1,0 +1,126 @@
+"""How a table's reads are run: what is asked of the engine, and what becomes of the answers.
+
+Rules of this file: everything is steps, so that a thread or an event loop can run it; a partition
+is left out only where the index said that it does not exist.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from treering.core.bucket import BucketWidth
+from treering.core.listing import (
+    LISTED_MAX,
+    BucketListing,
+    ListedBuckets,
+    keep_listed,
+    listing_of,
+)
+from treering.core.read_plan import ReadPlan
+from treering.core.table import TableSpec
+from treering.errors import EngineError
+from treering.fanout.listing import ListFanOut
+from treering.fanout.read import ReadFanOut
+from treering.fanout.run import run_fan_out
+from treering.fanout.steps import Steps
+from treering.readings import Readings, readings_from_parts
+from treering.table_context import TableContext
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One call that reads.
+
+    Attributes:
+        spec: The table.
+        context: What the table shares with its store.
+        verb: What the call counts as: ``read`` or ``latest``.
+        deadline_s: When to give up, on the monotonic clock.
+    """
+
+    spec: TableSpec
+    context: TableContext
+    verb: str
+    deadline_s: float
+
+    def widths_of(self, names: Sequence[str]) -> dict[str, tuple[BucketWidth, ...]]:
+        """Return how each series cuts time anywhere."""
+        return dict.fromkeys(names, (self.spec.width,))
+
+    def run(self, plan: ReadPlan, *, partial: bool = False) -> Steps[Readings]:
+        """Read what is planned."""
+        fan_out = ReadFanOut(plan, self.context.permits, partial=partial)
+        parts: dict[str, list[Any]] = {name: [] for name in plan.series}
+
+        def submit(request: Any) -> Future[Any]:
+            return self.context.engine.submit_read(self.spec, request[1])
+
+        def keep() -> None:
+            for series, page in fan_out.take():
+                parts[series].append((page.ts, page.columns))
+
+        try:
+            yield from self._run(fan_out, submit, keep)
+        finally:
+            counted = self.context.stats.verb(self.verb)
+            counted.on_end(partitions=fan_out.partitions_asked, rows=0)
+        return readings_from_parts(
+            parts,
+            series=plan.series,
+            precision=self.spec.precision,
+            schema=plan.columns,
+            missing=fan_out.missing,
+        )
+
+    def list(
+        self, listings: Sequence[BucketListing], *, is_whole: bool = False
+    ) -> Steps[Mapping[str, ListedBuckets]]:
+        """Ask the index, on until the answers are complete where ``is_whole``."""
+        fan_out = ListFanOut(listings, self.context.permits, is_whole=is_whole)
+
+        def submit(request: Any) -> Future[Any]:
+            return self.context.engine.submit_listing(self.spec, request.listing)
+
+        yield from self._run(fan_out, submit)
+        return fan_out.answers
+
+    def without_unlisted(self, plan: ReadPlan, *, partial: bool = False) -> Steps[ReadPlan]:
+        """Return the plan without the partitions of buckets that do not exist."""
+        if plan.interval.is_empty:
+            return plan
+        limit = min(plan.fan_out // len(plan.series) + 1, LISTED_MAX)
+        widths = self.widths_of(plan.series)
+        listings = [listing_of(n, plan.interval, widths[n], limit=limit) for n in plan.series]
+        try:
+            found = yield from self.list(listings, is_whole=True)
+        except EngineError:
+            # A partial read does without what cannot be read, the index included.
+            if not partial:
+                raise
+            return plan
+        return keep_listed(plan, {name: answer.buckets for name, answer in found.items()})
+
+    def _run(
+        self,
+        fan_out: Any,
+        submit: Callable[[Any], Future[Any]],
+        on_step: Callable[[], None] = lambda: None,
+    ) -> Steps[None]:
+        return run_fan_out(
+            fan_out,
+            submit,
+            self.context.permits,
+            deadline_s=self.deadline_s,
+            is_cancelled=self.context.is_closed,
+            watch=self.context.stats.verb(self.verb),
+            on_step=on_step,
+        )
+
+
+def reading_of(spec: TableSpec, context: TableContext, verb: str, timeout_s: float) -> Reading:
+    """Return a call that reads and ends within so many seconds."""
+    return Reading(spec=spec, context=context, verb=verb, deadline_s=time.monotonic() + timeout_s)
