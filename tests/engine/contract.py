@@ -832,6 +832,18 @@ class StoreContract:
         assert sparse.explain("a", "-500d").unlisted is None
         assert "5 of 501 buckets are listed" in treering.render_read_plan(plan)
 
+    def test_bucket_that_was_deleted_and_written_again_is_found(
+        self, store: Store, sparse: treering.Table
+    ) -> None:
+        for value in (1.0, 2.0):
+            sparse.write("s", [NOW_MS - 100 * DAY_MS], unit="ms", value=[value])
+            for table in (sparse, store.table(sparse.name)):
+                assert table.latest("s")["value"].tolist() == [value]
+                assert table.read("s", "-200d")["value"].tolist() == [value]
+            sparse.delete("s", "-120d", "-80d", allow_on_twcs=True)
+            assert len(sparse.latest("s")) == 0
+            assert len(sparse.read("s", "-200d")) == 0
+
     def test_table_whose_index_is_not_trusted_is_read_bucket_by_bucket(
         self, store: Store, sparse: treering.Table
     ) -> None:
