@@ -36,6 +36,7 @@ LAYERS: dict[str, int] = {
     "table_removal": 3,
     "newest": 3,
     "reading": 3,
+    "table_retention": 3,
     "table_context": 3,
     "store": 3,
     "doctor": 3,

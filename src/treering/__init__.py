@@ -18,6 +18,7 @@ from treering.core.design import Design, Overrides, Verdict, Window, Workload, p
 from treering.core.histogram import LatencyStats
 from treering.core.read_plan import PartitionRead, ReadPlan
 from treering.core.render_plan import render_read_plan
+from treering.core.retention import RetentionPlan, render_retention_plan
 from treering.core.schema import Column, ColumnType
 from treering.core.units import Interval, Precision
 from treering.core.write_plan import Reason, Refusal
@@ -80,6 +81,7 @@ __all__ = [
     "Reason",
     "Refusal",
     "RefusedReadingsError",
+    "RetentionPlan",
     "SchemaMismatchError",
     "SeriesNotFoundError",
     "Store",
@@ -107,4 +109,5 @@ __all__ = [
     "plan_design",
     "render_delete_plan",
     "render_read_plan",
+    "render_retention_plan",
 ]

@@ -242,6 +242,8 @@ class Table:
     latest = _awaited(BlockingTable.latest)
     info = _awaited(BlockingTable.info)
     expire = _awaited(BlockingTable.expire)
+    plan_retention = _awaited(BlockingTable.plan_retention)
+    set_retention = _awaited(BlockingTable.set_retention)
     plan_delete = _awaited(BlockingTable.plan_delete)
     delete = _awaited(BlockingTable.delete)
     plan_drop_series = _awaited(BlockingTable.plan_drop_series)

@@ -28,6 +28,7 @@ from treering.reading import reading_of
 from treering.readings import Readings, readings_from_parts
 from treering.table_context import TableContext
 from treering.table_removal import RemovalVerbs
+from treering.table_retention import RetentionVerbs
 from treering.write_report import WriteReport, refused_error, report_of
 from treering.writer import Writer, WriterClocks, open_writer
 
@@ -37,7 +38,7 @@ TIMEOUT_S: Final = 300.0
 _LOOK_BACK_S: Final = 10 * YEAR_S
 
 
-class Table(RemovalVerbs):
+class Table(RemovalVerbs, RetentionVerbs):
     """A set of series with the same columns and one retention. Safe to use from any thread."""
 
     def __init__(self, spec: TableSpec, context: TableContext) -> None:
@@ -45,6 +46,7 @@ class Table(RemovalVerbs):
         self._context = context
         self._listed: set[str] = set()
         self._lock = threading.Lock()
+        self._refresh()
 
     def __repr__(self) -> str:
         return f"<treering table {self.name!r}, {self._spec.width} buckets>"
@@ -201,6 +203,7 @@ class Table(RemovalVerbs):
         timeout_s: float,
         write_us: int | None = None,
     ) -> Steps[WriteReport]:
+        self._refresh()
         if duplicates not in ("refuse", "first", "last"):
             raise UsageError(
                 f"duplicates={duplicates!r} is not known", hint="use 'refuse', 'first' or 'last'"
@@ -311,6 +314,7 @@ class Table(RemovalVerbs):
         Cost:
             One request or more for each partition, side by side.
         """
+        self._refresh()
         plan = self._plan(
             series,
             start,
@@ -429,6 +433,7 @@ class Table(RemovalVerbs):
             for each listed bucket stepped back. One where nothing is listed, and one more to tell
             a series that never was, unless ``missing_ok``.
         """
+        self._refresh()
         names = _series_names(series)
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise UsageError(f"the newest readings are counted from 1 on, not {count!r}")

@@ -1,4 +1,4 @@
-"""delete and drop-series: a plan first, then the deed."""
+"""delete, drop-series and set-retention: a plan first, then the deed."""
 
 from __future__ import annotations
 
@@ -56,3 +56,23 @@ def test_drop_series_shows_its_plan_and_does_it_with_a_yes(run: Run, table: str)
 def test_reversed_interval_is_wrong_usage(run: Run, table: str) -> None:
     result = run("delete", table, "x", "--start", "-1d", "--end", "-2d", "--yes", exit_code=2)
     assert "reversed" in result.stderr
+
+
+def test_set_retention_shows_its_plan_and_does_it_with_a_yes(run: Run, table: str) -> None:
+    written(run, table)
+    planned = run("set-retention", table, "10d", "--now", NOW)
+    assert "retention: 90d → 10d" in planned.stdout
+    assert "what it does not change" in planned.stdout
+    assert "nothing was changed" in planned.stderr
+    assert "nothing was" in run("set-retention", table, "10d", "--yes", "--dry-run").stderr
+    assert count(run, table) == 30
+    facts = document(run("set-retention", table, "10d", "--now", NOW, "--yes", "--json"))
+    assert (facts["done"], facts["retention_s"]) == (True, 864_000)
+    assert count(run, table) == 10
+    again = document(run("set-retention", table, "10d", "--now", NOW, "--json"))
+    assert (again["steps"], again["changes"]) == ([], [])
+    expired = document(run("expire", table, "--now", NOW, "--json"))
+    # Files of three days, as the table was made with.
+    assert len(expired["removals"]) == 6
+    assert count(run, table) == 10
+    run("set-retention", table, "forever", exit_code=2)

@@ -29,6 +29,7 @@ from treering.core.design import Overrides, Workload, plan_design
 from treering.core.listing import LIMIT_MIN, BucketListing
 from treering.core.merge import is_newer
 from treering.core.read_plan import Order, PartitionRead
+from treering.core.retention import plan_retention
 from treering.core.schema import ColumnType, parse_columns
 from treering.core.table import TableSpec
 from treering.core.units import DAY_S, Precision
@@ -334,6 +335,40 @@ class EngineContract:
             ts = int(write.ts[0])
             rows = read_all(engine, spec, write.series, ts, ts + 2)
             assert rows == [(ts, 1.0), (ts + 1, 2.0)]
+
+    # Changing the retention
+
+    @pytest.mark.parametrize("days", [10, 90], ids=["shorter", "longer"])
+    def test_altered_table_keeps_its_readings_and_a_repeat_has_nothing_to_do(
+        self, engine: Engine, spec: TableSpec, days: int
+    ) -> None:
+        old_ms = NOW_MS - 9 * DAY_MS
+        for ts in (old_ms, NOW_MS):
+            engine.submit_write(spec, write_of(spec, "s", [ts], value=[1.0])).result(30)
+        plan = plan_retention(spec, days * DAY_S, now_s=NOW_S, is_by_ttl=engine.leaves_tombstones)
+        assert engine.plan_alter(spec, plan.after)
+        assert engine.load_table(spec.name) == spec
+        assert engine.alter_table(spec, plan.after) == plan.after
+        assert engine.load_table(spec.name) == plan.after
+        assert engine.plan_alter(plan.after, plan.after) == ()
+        assert engine.alter_table(spec, plan.after) == plan.after
+        assert engine.info(plan.after).problems == ()
+        for ts in (old_ms, NOW_MS):
+            for view in (spec, plan.after):
+                assert read_all(engine, view, "s", ts, ts + 1) == [(ts, 1.0)]
+        engine.submit_write(spec, write_of(spec, "s", [old_ms + 1], value=[2.0])).result(30)
+        assert len(read_all(engine, plan.after, "s", old_ms, old_ms + 2)) == 2
+
+    def test_change_of_a_table_that_was_changed_meanwhile_is_refused(
+        self, engine: Engine, spec: TableSpec
+    ) -> None:
+        is_by_ttl = engine.leaves_tombstones
+        one = plan_retention(spec, 10 * DAY_S, now_s=NOW_S, is_by_ttl=is_by_ttl).after
+        other = plan_retention(spec, 12 * DAY_S, now_s=NOW_S, is_by_ttl=is_by_ttl).after
+        engine.alter_table(spec, one)
+        with pytest.raises(treering.SchemaMismatchError, match="meanwhile"):
+            engine.alter_table(spec, other)
+        assert engine.load_table(spec.name) == one
 
     # Deletions
 
@@ -1033,6 +1068,54 @@ class StoreContract:
         with pytest.raises(treering.UsageError, match=words):
             call(table)
         assert list(table.series()) == []
+
+    # Changing the retention
+
+    def test_shorter_retention_holds_for_reads_at_once_and_a_repeat_changes_nothing(
+        self, store: Store, table: treering.Table
+    ) -> None:
+        times = np.arange(NOW_MS - 20 * DAY_MS, NOW_MS, DAY_MS)
+        table.write("s", times, unit="ms", value=times.astype(float))
+        plan = table.plan_retention("10d")
+        assert plan.changes[0] == ("retention", "30d", "10d")
+        assert len(table.read("s", "-30d")) == 20
+        assert table.set_retention("10d").steps == plan.steps
+        assert len(table.read("s", "-30d")) == 10
+        assert store.table(table.name).spec == table.spec
+        assert len(store.table(table.name).read("s", "-30d")) == 10
+        assert table.set_retention("10d").steps == ()
+        report = table.write("s", [NOW_MS - 15 * DAY_MS], unit="ms", value=[0.0])
+        assert [r.reason for r in report.refused] == [treering.Reason.EXPIRED]
+
+    def test_longer_retention_takes_older_readings(self, table: treering.Table) -> None:
+        old = NOW_MS - 40 * DAY_MS
+        assert table.write("s", [old, NOW_MS], unit="ms", value=[1.0, 2.0]).accepted == 1
+        plan = table.set_retention("90d")
+        assert plan.grows
+        assert plan.complete_s >= NOW_S + 90 * DAY_S
+        assert table.write("s", [old], unit="ms", value=[1.0]).accepted == 1
+        assert table.read("s", "-60d")["value"].tolist() == [1.0, 2.0]
+        assert table.latest("s", 2)["value"].tolist() == [2.0, 1.0]
+
+    def test_retention_without_end_is_no_retention_to_change_to_or_from(
+        self, store: Store, table: treering.Table
+    ) -> None:
+        with pytest.raises(treering.UsageError, match="for ever"):
+            table.set_retention("forever")
+        endless = store.create(fresh_name("endless"), rate="1/s", retention=None)
+        with pytest.raises(treering.UsageError, match="for ever"):
+            endless.set_retention("30d")
+
+    def test_table_opened_elsewhere_follows_within_its_lease(
+        self, store: Store, table: treering.Table, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        other = store.table(table.name)
+        table.set_retention("10d")
+        assert other.spec.retention_s == 30 * DAY_S
+        # The lease ends now instead of in a minute.
+        monkeypatch.setattr(other, "_fresh_until_s", 0.5)
+        assert len(other.read("s", "-30d", missing_ok=True)) == 0
+        assert other.spec == table.spec
 
     # Deleting
 

@@ -22,6 +22,7 @@ from treering.cli.info import info
 from treering.cli.latest import latest
 from treering.cli.read import read
 from treering.cli.series import series
+from treering.cli.set_retention import set_retention
 from treering.cli.spool import spool
 
 _EPILOG: Final = (
@@ -68,6 +69,7 @@ _COMMANDS: Final[tuple[tuple[str, Any], ...]] = (
     ("series", series),
     ("info", info),
     ("expire", expire),
+    ("set-retention", set_retention),
     ("delete", delete),
     ("drop-series", drop_series),
     ("drop", drop),

@@ -90,6 +90,19 @@ def render_create_table(
     return f"CREATE TABLE {guard}{keyspace}.{table} (\n{body}\n) WITH " + "\n  AND ".join(options)
 
 
+def render_alter_table(design: Design, *, keyspace: str, table: str) -> str:
+    """Return the statement that gives a table the lifetimes and windows of a design.
+
+    Raises:
+        UsageError: A name is not an identifier.
+    """
+    check_identifier(keyspace, "keyspace")
+    check_identifier(table, "table")
+    kept = ("read_repair", "dclocal_read_repair")
+    options = [option for option in _options(design) if not option.startswith(kept)]
+    return f"ALTER TABLE {keyspace}.{table} WITH " + "\n  AND ".join(options)
+
+
 def _options(design: Design) -> list[str]:
     # Without a TTL the option is 0, which is Cassandra's word for never.
     options = [

@@ -23,9 +23,10 @@ def segment_length_s(spec: TableSpec) -> int:
     """Return how much event time a segment of this table holds, in seconds.
 
     A window's worth where readings expire, so that the disk holds at most one window more than
-    the retention, as on Cassandra; a month where they do not.
+    the retention, as on Cassandra; a month where they do not. A later change of the retention
+    leaves it as it is: existing files are found by it.
     """
-    return spec.window_s or MONTH_S
+    return spec.segment_s or spec.window_s or MONTH_S
 
 
 def segment_of(ts_s: int, length_s: int) -> Segment:

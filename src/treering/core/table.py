@@ -38,6 +38,8 @@ class TableSpec:
         incarnation: Counts the tables of this name that there have been; part of the table's id.
         index_trusted: Whether every bucket that holds an acknowledged reading is listed, so that
             others need not be read: only where treering alone writes, from the table's start.
+        segment_s: Length of the embedded engine's files where it no longer follows from the window,
+            because the retention was changed; seconds.
     """
 
     name: str
@@ -46,6 +48,7 @@ class TableSpec:
     future_limit_s: int = FUTURE_LIMIT_S
     incarnation: int = 0
     index_trusted: bool = True
+    segment_s: int | None = None
 
     def __post_init__(self) -> None:
         check_identifier(self.name, "table")
@@ -156,7 +159,9 @@ class TableSpec:
 
     def to_json(self) -> dict[str, Any]:
         """Return the catalog's record of this table."""
+        later = {} if self.segment_s is None else {"segment_s": self.segment_s}
         return {
+            **later,
             "format": CATALOG_FORMAT,
             "name": self.name,
             "design": self.design.to_json(),
@@ -183,12 +188,26 @@ class TableSpec:
                 incarnation=int(record["incarnation"]),
                 # Tables of format 1 were written to without marks.
                 index_trusted=record.get("index_trusted") is True,
+                segment_s=record.get("segment_s"),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise SchemaMismatchError(
                 f"the catalog's record of the table {record.get('name')!r} cannot be read: {error}",
                 hint="restore the catalog from a backup, or create the table again",
             ) from error
+
+
+def check_unchanged(found: TableSpec, before: TableSpec, after: TableSpec) -> None:
+    """Refuse a change of a table that another process has changed since it was planned.
+
+    Raises:
+        SchemaMismatchError: The catalog has neither what it was nor what it shall be.
+    """
+    if found not in (before, after):
+        raise SchemaMismatchError(
+            f"the table {before.name!r} was changed by another process meanwhile",
+            hint="look at it again, then do the same once more if it is still wanted",
+        )
 
 
 def check_format(found: object, what: str) -> None:

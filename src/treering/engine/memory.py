@@ -24,7 +24,7 @@ from treering.core.segment import (
     segment_length_s,
     segment_of,
 )
-from treering.core.table import TableSpec
+from treering.core.table import TableSpec, check_unchanged
 from treering.core.times import render_ts
 from treering.core.write_plan import PartitionWrite
 from treering.engine.deletions import Deletion, dead_mask, with_deletion
@@ -97,6 +97,18 @@ class MemoryEngine:
             self._check_open()
             table = self._tables.get(name)
             return None if table is None else table.spec
+
+    def plan_alter(self, before: TableSpec, after: TableSpec) -> tuple[str, ...]:
+        """Return what altering the table does, for people."""
+        return () if before == after else (f"change the table {after.name} in memory",)
+
+    def alter_table(self, before: TableSpec, after: TableSpec) -> TableSpec:
+        """Give the table another retention."""
+        with self._lock:
+            table = self._table(before)
+            check_unchanged(table.spec, before, after)
+            table.spec = after
+        return after
 
     def table_names(self) -> tuple[str, ...]:
         """Return the names of all tables, sorted."""

@@ -159,6 +159,21 @@ class Engine(Protocol):
         """
         ...
 
+    def plan_alter(self, before: TableSpec, after: TableSpec) -> tuple[str, ...]:
+        """Return the statements or steps that :meth:`alter_table` would run; none: all is done."""
+        ...
+
+    def alter_table(self, before: TableSpec, after: TableSpec) -> TableSpec:
+        """Give a table another retention, with all that follows from it, durably.
+
+        While it is under way, and if it is cut short, readings are kept at least as long as the
+        catalog says; doing it again completes it.
+
+        Raises:
+            SchemaMismatchError: The catalog has neither ``before`` nor ``after``.
+        """
+        ...
+
     def table_names(self) -> tuple[str, ...]:
         """Return the names of all tables, sorted."""
         ...

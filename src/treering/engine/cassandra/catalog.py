@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
-from treering.core.ddl import render_create_keyspace, render_create_table
-from treering.core.table import CATALOG_FORMAT, TableSpec, check_format
+from treering.core.ddl import render_alter_table, render_create_keyspace, render_create_table
+from treering.core.table import CATALOG_FORMAT, TableSpec, check_format, check_unchanged
 from treering.engine.cassandra import statements
 from treering.engine.cassandra.bucket_index import BucketIndex, index_missing
 from treering.engine.cassandra.driver import ConsistencyLevel
@@ -207,6 +207,64 @@ class Catalog:
         if found is not None and found["id"] != self._table_id(spec.name, spec.incarnation):
             raise self._from_elsewhere(spec.name)
         self._set_state(spec.name, spec.incarnation, _CREATING, _READY)
+
+    # Altering
+
+    def plan_alter(self, before: TableSpec, after: TableSpec) -> tuple[str, ...]:
+        """Return what :meth:`alter` would run: nothing where all is done."""
+        steps = (self._alter_cql(after),) if self._is_alter_needed(before, after) else ()
+        if before == after:
+            return steps
+        entry = (f"change the entry of {after.name} in the catalog, if nobody else has",)
+        return steps + entry if _keeps_longer(before, after) else entry + steps
+
+    def alter(self, before: TableSpec, after: TableSpec) -> None:
+        """Give the table another retention, on the server and in the catalog.
+
+        Whichever keeps readings longer comes first, so that at no time, and after no crash, a
+        reading dies before the catalog says.
+
+        Raises:
+            SchemaMismatchError: Another process has changed the table meanwhile.
+            StoreBusyError: Others kept changing it.
+        """
+        what = f"altering the table {after.name}"
+        is_needed = self._is_alter_needed(before, after)
+        if is_needed and _keeps_longer(before, after):
+            self._link.run_ddl(self._alter_cql(after), what)
+        self._enter_change(before, after)
+        if is_needed and not _keeps_longer(before, after):
+            self._link.run_ddl(self._alter_cql(after), what)
+
+    def _enter_change(self, before: TableSpec, after: TableSpec) -> None:
+        record = json.dumps(after.to_json())
+        for step in range(_STEPS_MAX):
+            row = self._read(before.name, is_serial=True)
+            if row is None or row["state"] != _READY:
+                raise dropped_error(before.name)
+            there = _spec_of(row)
+            check_unchanged(there, before, after)
+            if there == after:
+                return
+            try:
+                self._link.write(
+                    self._cql.set_record,
+                    *(record, after.name, _READY, row["incarnation"], row["record"]),
+                    what=f"entering the change of {after.name} into the catalog",
+                    is_conditional=True,
+                )
+            except EngineTimeoutError as error:
+                # Whether it took place is seen by the next serial read.
+                log.info("altering %s: %s; looking again", after.name, error)
+                _pause(step)
+        raise _too_busy(before.name, "altered")
+
+    def _is_alter_needed(self, before: TableSpec, after: TableSpec) -> bool:
+        found = self._table_row(after.name)
+        return found is not None and (before != after or bool(option_differences(after, found)))
+
+    def _alter_cql(self, spec: TableSpec) -> str:
+        return render_alter_table(spec.design, keyspace=self._keyspace, table=spec.name)
 
     # Dropping
 
@@ -424,6 +482,10 @@ def dropped_error(name: str) -> SchemaMismatchError:
         f"the table {name!r} was dropped",
         hint="open it again; it may have been created anew with another design",
     )
+
+
+def _keeps_longer(before: TableSpec, after: TableSpec) -> bool:
+    return (after.default_ttl_s or 0) >= (before.default_ttl_s or 0)
 
 
 def _spec_of(row: Row) -> TableSpec:

@@ -224,6 +224,17 @@ class CassandraEngine:
         spec = self._catalog.load(name)
         return None if spec is None else self._seen(spec)
 
+    def plan_alter(self, before: TableSpec, after: TableSpec) -> tuple[str, ...]:
+        """Return the CQL that :meth:`alter_table` would run."""
+        self._check_table(before)
+        return self._catalog.plan_alter(before, after)
+
+    def alter_table(self, before: TableSpec, after: TableSpec) -> TableSpec:
+        """Give the table another retention: its entry in the catalog, and an ALTER."""
+        self._check_table(before)
+        self._catalog.alter(before, after)
+        return after
+
     def table_names(self) -> tuple[str, ...]:
         """Return the names of all tables, sorted."""
         self._check_open()

@@ -119,6 +119,10 @@ class CatalogStatements:
         self.set_state = (
             f"UPDATE {tables} SET state = ? WHERE name = ? IF state = ? AND incarnation = ?"
         )
+        self.set_record = (
+            f"UPDATE {tables} SET record = ? WHERE name = ? "
+            "IF state = ? AND incarnation = ? AND record = ?"
+        )
         self.add_series = (
             f"INSERT INTO {series} (table_name, incarnation, shard, series) VALUES (?, ?, ?, ?)"
         )

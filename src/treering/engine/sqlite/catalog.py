@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from treering.core.table import TableSpec
+from treering.core.table import TableSpec, check_unchanged
 from treering.engine.sqlite.database import connect, create_database, immediate, make_durable
 from treering.engine.sqlite.failures import busy, corrupt, translated
 from treering.engine.sqlite.segment_file import check_header
@@ -199,6 +199,22 @@ class Catalog:
                 "SELECT 1 FROM tables WHERE name = ? AND incarnation >= ?", (name, incarnation)
             ).fetchone()
         return row is not None
+
+    def alter(self, before: TableSpec, after: TableSpec) -> None:
+        """Change the table's record in one transaction.
+
+        Raises:
+            SchemaMismatchError: The table was dropped, or changed by another process.
+        """
+        with self.locked() as connection:
+            self.check_there(before)
+            found = self.load(before.name)
+            assert found is not None, "a table that was just there"
+            check_unchanged(found, before, after)
+            connection.execute(
+                "UPDATE tables SET record = ? WHERE name = ?",
+                (json.dumps(after.to_json()), after.name),
+            )
 
     def check_there(self, spec: TableSpec) -> None:
         """Refuse a table that was dropped.

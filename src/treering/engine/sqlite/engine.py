@@ -173,6 +173,17 @@ class SqliteEngine:
             )
         return spec
 
+    def plan_alter(self, before: TableSpec, after: TableSpec) -> tuple[str, ...]:
+        """Return what altering the table does, for people."""
+        if before == after:
+            return ()
+        return (f"change the entry of the table {after.name} in {self.folder / CATALOG_NAME}",)
+
+    def alter_table(self, before: TableSpec, after: TableSpec) -> TableSpec:
+        """Give the table another retention: one transaction in the catalog."""
+        self._here().catalog.alter(before, after)
+        return after
+
     def table_names(self) -> tuple[str, ...]:
         """Return the names of all tables, sorted."""
         return self._here().catalog.names()
