@@ -449,6 +449,12 @@ def test_process_that_ends_without_closing_has_written_all(tmp_path: Path) -> No
         assert len(store.table("readings").read("s", "-1h")) == 1
 
 
+def test_process_that_ends_and_cannot_write_says_so(tmp_path: Path) -> None:
+    script = OPEN + "    store._engine.close()\n"
+    done = run(script, tmp_path / "plant")
+    assert "closed although 1 readings were not written, which are lost" in done.stderr
+
+
 def test_forked_child_is_told_and_the_parent_writes_its_readings_once(tmp_path: Path) -> None:
     done = run(
         OPEN

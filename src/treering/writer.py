@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import atexit
 import importlib
+import logging
 import os
 import threading
 import time
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -31,6 +33,8 @@ from treering.outbox import MemoryOutbox, Outbox
 from treering.write_report import WriteReport
 from treering.writer_options import WriterOptions
 from treering.writer_report import Tally, WriterReport
+
+_log = logging.getLogger(__name__)
 
 FLUSH_TIMEOUT_S: Final = 300.0
 """How long a flush waits unless the caller says otherwise."""
@@ -101,7 +105,7 @@ class Writer:
             target=self._run, name=f"treering writer of {spec.name}", daemon=True
         )
         self._thread.start()
-        atexit.register(self._close_at_exit)
+        close_at_exit(self)
 
     def __enter__(self) -> Self:
         return self
@@ -253,18 +257,12 @@ class Writer:
         )
 
     def _end(self) -> None:
-        atexit.unregister(self._close_at_exit)
         with self._changed:
             # Either nothing is left, or the caller is told what is.
             self._is_abandoned = True
             self._changed.notify_all()
         self._thread.join(1.0)
         self._outbox.close()
-
-    def _close_at_exit(self) -> None:
-        # In a forked child the readings are the parent's to write.
-        if os.getpid() == self._pid:
-            self.close()
 
     # Checks
 
@@ -366,6 +364,27 @@ def open_writer(
         spool = importlib.import_module("treering.spool").Spool
         outbox = spool.open(chosen.spool, spec, bytes_max=chosen.spool_bytes_max)
     return Writer(spec, send, clocks, chosen, outbox)
+
+
+def close_at_exit(writer: Writer) -> None:
+    """Have a writer closed at the end of this process, if it is still open then."""
+    # A hook cannot be taken back, so it must not keep a closed writer alive.
+    alive = weakref.ref(writer)
+
+    def close() -> None:
+        writer = alive()
+        # In a forked child the readings are the parent's to write.
+        if writer is None or not writer.is_of_this_process:
+            return
+        try:
+            writer.close()
+        except TreeringError as error:
+            _log.error("at the end of the process: %s", error)
+
+    # The standard library's pools, which a driver may need, end before atexit's hooks run; theirs
+    # is a hook of this kind, and the last one registered runs first.
+    register = getattr(threading, "_register_atexit", atexit.register)
+    register(close)
 
 
 def close_writers(writers: Iterable[Writer]) -> None:
