@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import rows_cassandra, rows_embedded, writer
+from benchmarks import index_cassandra, rows_cassandra, rows_embedded, writer
 from benchmarks.measure import Result, render_results, write_results
 
 
@@ -26,6 +26,12 @@ def test_writer_benchmark_runs() -> None:
 def test_cassandra_benchmark_runs() -> None:
     results = rows_cassandra.run(days=2, rows_a_day=500, peer_rows=300)
     assert [result.unit for result in results] == ["rows/s"] * 3
+
+
+@pytest.mark.usefixtures("cassandra_programs")
+def test_index_benchmark_runs() -> None:
+    results = index_cassandra.run(days=40, series=20, rows=2)
+    assert [result.unit for result in results] == ["calls/s", "readings/s", "readings/s"]
 
 
 def test_results_are_rows_of_json(tmp_path: Path) -> None:
