@@ -297,6 +297,14 @@ def test_spool_belongs_to_one_table(plant: Plant) -> None:
     assert spool_table(plant.folder).name == "readings"
 
 
+def test_spool_outlives_a_change_of_retention_but_not_of_columns(tmp_path: Path) -> None:
+    Spool.open(tmp_path, SPEC, bytes_max=10**9).close()
+    Spool.open(tmp_path, spec_of("readings", retention_s=None), bytes_max=10**9).close()
+    other = spec_of("readings", columns="value:int")
+    with pytest.raises(SchemaMismatchError, match=r"value:double and .*, and .* has .*value:int"):
+        Spool.open(tmp_path, other, bytes_max=10**9)
+
+
 def test_what_is_no_spool_is_left_alone(plant: Plant, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no spool"):
         spool_status(plant.folder)

@@ -286,7 +286,18 @@ def _check_table(path: Path, spec: TableSpec) -> None:
             f"{_nth(kept)}, not for {spec.name}{_nth(spec)}",
             hint="give each table a spool of its own",
         )
-    kept.check_same_as(spec)
+    # Retention, widths and the like are decided when a batch is sent; they may have changed.
+    if (kept.columns, kept.precision) != (spec.columns, spec.precision):
+        raise SchemaMismatchError(
+            f"the spool {path.parent} keeps readings of {_shape(kept)}, and the table "
+            f"{spec.name} has {_shape(spec)}",
+            hint="replay them into the table they were made for, or give this one another spool",
+        )
+
+
+def _shape(spec: TableSpec) -> str:
+    columns = ", ".join(f"{column.name}:{column.type}" for column in spec.columns)
+    return f"columns {columns} and times in {spec.precision}"
 
 
 def _nth(spec: TableSpec) -> str:
