@@ -90,6 +90,14 @@ async def round_trip(place: str, **options: Any) -> None:
             await table.read("nobody", "-1d")
         with pytest.raises(treering.UsageError, match="no zone"):
             await table.read("a", "2025-01-01T00:00")
+        stats = store.stats()
+        assert (stats.rows_in, stats.in_flight) == (2_001, 0)
+        await table.delete("a", "-1h", allow_on_twcs=True)
+        assert len(await table.read("a", "-1h")) == 0
+        await table.drop_series("b", allow_on_twcs=True)
+        assert [each async for each in table.series()] == ["a"]
+        assert (await table.set_retention("60d")).grows
+        assert table.spec.retention_s == 60 * 86_400
         await store.drop(name)
         assert await store.tables() == ()
     with pytest.raises(StoreClosedError):

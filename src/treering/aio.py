@@ -28,6 +28,7 @@ from treering.core.table import TableSpec
 from treering.core.units import Precision
 from treering.errors import StoreClosedError
 from treering.fanout.steps import Pause, Steps, steps_of
+from treering.stats import StoreStats
 from treering.store import Store as BlockingStore
 from treering.store import open_store
 from treering.table import Table as BlockingTable
@@ -288,6 +289,10 @@ class Store:
         """Create a table, as :meth:`treering.Store.create` does."""
         table = await self._runner.call(lambda: self.blocking.create(name, force=force, **choices))
         return Table(table, self._runner)
+
+    def stats(self) -> StoreStats:
+        """Return what the store did so far; nothing is awaited and nothing is sent."""
+        return self.blocking.stats()
 
     create_from = _table_awaited(BlockingStore.create_from)
     table = _table_awaited(BlockingStore.table)

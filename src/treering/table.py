@@ -28,7 +28,6 @@ from treering.reading import reading_of
 from treering.readings import Readings, readings_from_parts
 from treering.table_context import TableContext
 from treering.table_removal import RemovalVerbs
-from treering.table_retention import RetentionVerbs
 from treering.write_report import WriteReport, refused_error, report_of
 from treering.writer import Writer, WriterClocks, open_writer
 
@@ -38,7 +37,7 @@ TIMEOUT_S: Final = 300.0
 _LOOK_BACK_S: Final = 10 * YEAR_S
 
 
-class Table(RemovalVerbs, RetentionVerbs):
+class Table(RemovalVerbs):
     """A set of series with the same columns and one retention. Safe to use from any thread."""
 
     def __init__(self, spec: TableSpec, context: TableContext) -> None:

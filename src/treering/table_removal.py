@@ -11,13 +11,12 @@ from typing import Any, Final
 from treering.core.bucket import FAN_OUT_MAX
 from treering.core.delete_plan import DeletePlan, PartitionDelete, plan_delete
 from treering.core.read_plan import ReadPlan
-from treering.core.table import TableSpec
 from treering.core.times import TimeInput
 from treering.core.units import YEAR_S, parse_duration_s
 from treering.errors import TreeringError
 from treering.fanout.steps import Steps, verb
 from treering.fanout.write import WriteFanOut
-from treering.table_context import TableContext
+from treering.table_retention import RetentionVerbs
 
 DROP_FAN_OUT_MAX: Final = 1_000_000
 """The most partitions that dropping series touches unless the caller says otherwise."""
@@ -40,11 +39,9 @@ class DeleteReport:
     dropped: tuple[str, ...] = ()
 
 
-class RemovalVerbs:
+class RemovalVerbs(RetentionVerbs):
     """Deletes readings and series; a part of :class:`treering.Table`."""
 
-    _spec: TableSpec
-    _context: TableContext
     _listed: set[str]
     explain: Callable[..., ReadPlan]
     _run: Callable[..., Steps[None]]
@@ -62,12 +59,13 @@ class RemovalVerbs:
 
         Takes what :meth:`delete` takes. :func:`~treering.render_delete_plan` puts it in words.
         """
-        reads = self.explain(
-            series, start, end, unit=unit, fan_out_max=fan_out_max, rows_max=_ROWS_ANY
-        )
-        return self._plan_delete(reads)
+        return self._plan_delete(series, start, end, unit=unit, fan_out_max=fan_out_max)
 
-    def _plan_delete(self, reads: ReadPlan) -> DeletePlan:
+    def _plan_delete(
+        self, series: str | Sequence[str], start: TimeInput, end: TimeInput | None, **how: Any
+    ) -> DeletePlan:
+        self._refresh()
+        reads = self.explain(series, start, end, rows_max=_ROWS_ANY, **how)
         return plan_delete(
             reads,
             write_us=self._context.write_clock.next_us(),
@@ -132,6 +130,8 @@ class RemovalVerbs:
         After a failure or a crash the series is still listed: do it again. Stop its writers
         first: another process that writes to it does not list it again.
 
+        Only buckets that exist are deleted where the index of buckets may be trusted.
+
         Args:
             series: One series id, or several; one that is not listed costs what one that is does.
             allow_on_twcs: As for :meth:`delete`.
@@ -157,9 +157,16 @@ class RemovalVerbs:
         look_back: str | float | None = None,
         fan_out_max: int = DROP_FAN_OUT_MAX,
     ) -> DeletePlan:
-        """Return what :meth:`drop_series` would delete, and what that costs; nothing is sent."""
+        """Return what :meth:`drop_series` would delete, and what that costs; deletes nothing.
+
+        Cost:
+            A request a series or more to the index of buckets, where it may be trusted.
+        """
         start = self._earliest(look_back)
-        return self.plan_delete(series, start, unit="s", fan_out_max=fan_out_max)
+        # What the index does not list holds no reading, and a tombstone there would help nobody.
+        return self._plan_delete(
+            series, start, None, unit="s", fan_out_max=fan_out_max, listed=True
+        )
 
     def _earliest(self, look_back: str | float | None) -> int:
         length_s = self._spec.retention_s if look_back is None else parse_duration_s(look_back)
