@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import treering
-from tests.engine.contract import NOW_MS, read_all, spec_of, write_of
+from tests.engine.contract import DAY_MS, NOW_MS, read_all, spec_of, write_of
+from treering.core.listing import listing_of
 from treering.engine.cassandra import CassandraEngine
 from treering.engine.cassandra.grants import Role, plan_grants
 from treering.engine.cassandra.url import parse_url
@@ -68,7 +69,7 @@ def test_roles_do_what_they_may_and_refusals_name_the_role_and_no_password(
             assert reader.load_table(spec.name) == spec
             assert read_all(reader, spec, "s", NOW_MS, NOW_MS + 1) == [(NOW_MS, 1.0)]
             refused = reader.submit_write(spec, write_of(spec, "s", [NOW_MS], value=[2.0]))
-            with pytest.raises(treering.EngineError, match=r"write of s/.*ada") as caught:
+            with pytest.raises(treering.EngineError, match=r" s/.*ada") as caught:
                 refused.result(30)
             assert not caught.value.retryable
             assert "GRANT" in caught.value.hint
@@ -130,6 +131,10 @@ def read_all_of(store: Store, name: str) -> None:
     assert table.info().series_count == 1
     with pytest.raises(treering.SeriesNotFoundError):
         table.read("nobody", "-1h")
+    # What long reads and latest ask for where the index may be trusted.
+    day = treering.Interval(_now_ms() - DAY_MS, _now_ms(), table.precision)
+    listing = listing_of("s", day, (table.bucket,))
+    assert store._engine.submit_listing(table.spec, listing).result(30).buckets
 
 
 def write_new_series(store: Store, name: str) -> None:

@@ -39,6 +39,8 @@ from treering.errors import (
 
 CREDENTIALS_HINT: Final = "set TREERING_USERNAME and TREERING_PASSWORD to a role that may log in"
 _TLS_HINT: Final = "ca= names the file of the authority that signed the nodes' certificates"
+_TLS_WORDS: Final = re.compile(r"\[SSL: \w+\] (.*?)(?: \(_ssl\.c:\d+\))?\)?$", re.DOTALL)
+_UNTRUSTED: Final = "certificate verify failed"
 _UNKNOWN_OUTCOME: Final = "the outcome is unknown; sending the same write again is safe"
 _TOO_MANY_TOMBSTONES: Final = 0x0001
 # Cassandra 4 and earlier say "unconfigured table t", 5 says "table ks.t does not exist".
@@ -112,8 +114,8 @@ def _no_host(error: Any, what: str, *, is_write: bool, nodes: str) -> TreeringEr
         if isinstance(cause, (AuthenticationFailed, Unauthorized)):
             return engine_error_of(cause, what, is_write=is_write)
     for host, cause in reasons:
-        if isinstance(cause, ssl.SSLError):
-            return _tls_error(cause, what, host)
+        if reason := _tls_reason(cause):
+            return _tls_error(reason, what, host)
     shown = "; ".join(f"{host}: {_reason_of(cause)}" for host, cause in reasons)
     shown = shown or nodes or str(error)
     # A request that was sent before its connection broke may have been carried out.
@@ -129,19 +131,27 @@ def _no_host(error: Any, what: str, *, is_write: bool, nodes: str) -> TreeringEr
     )
 
 
-def _tls_error(error: ssl.SSLError, what: str, host: str) -> EngineError:
-    if not isinstance(error, ssl.SSLCertVerificationError):
+def _tls_error(reason: str, what: str, host: str) -> EngineError:
+    if _UNTRUSTED not in reason:
         return EngineError(
-            f"{what} found no way to talk TLS with {host}: {error}",
+            f"{what} found no way to talk TLS with {host}: {reason}",
             hint="does the node speak TLS on that port, and does it ask for a certificate of the "
             "client (cert=, key=)?",
         )
     hint = _TLS_HINT
-    if "mismatch" in error.verify_message or "not valid for" in error.verify_message:
+    if "mismatch" in reason or "not valid for" in reason:
         hint = "verify=ca trusts the authority alone, where certificates do not name addresses"
-    return EngineError(
-        f"{what} does not trust the certificate of {host}: {error.verify_message}", hint=hint
-    )
+    why = reason.partition(_UNTRUSTED)[2].lstrip(": ")
+    return EngineError(f"{what} does not trust the certificate of {host}: {why}", hint=hint)
+
+
+def _tls_reason(cause: BaseException) -> str:
+    """Return what went wrong in TLS; empty where something else did."""
+    # The driver hands on most of it as the words of another OSError.
+    found = _TLS_WORDS.search(str(cause))
+    if found is not None:
+        return found[1]
+    return str(cause) if isinstance(cause, ssl.SSLError) else ""
 
 
 def _causes_of(error: Any) -> list[tuple[str, BaseException]]:
