@@ -32,6 +32,8 @@ LAYERS: dict[str, int] = {
     "writer": 3,
     "testing": 2,
     "aio": 3,
+    "leases": 3,
+    "table_series": 3,
     "table": 3,
     "table_removal": 3,
     "newest": 3,

@@ -20,7 +20,9 @@ from treering.core.read_plan import PartitionRead, ReadPlan
 from treering.core.render_plan import render_read_plan
 from treering.core.retention import RetentionPlan, render_retention_plan
 from treering.core.schema import Column, ColumnType
+from treering.core.series import SeriesRecord
 from treering.core.units import Interval, Precision
+from treering.core.widths import WidthSince
 from treering.core.write_plan import Reason, Refusal
 from treering.errors import (
     CorruptDataError,
@@ -84,6 +86,7 @@ __all__ = [
     "RetentionPlan",
     "SchemaMismatchError",
     "SeriesNotFoundError",
+    "SeriesRecord",
     "Store",
     "StoreBusyError",
     "StoreClosedError",
@@ -96,6 +99,7 @@ __all__ = [
     "VerbStats",
     "Verdict",
     "WidthError",
+    "WidthSince",
     "Window",
     "Workload",
     "WriteReport",

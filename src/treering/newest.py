@@ -67,17 +67,19 @@ class NewestSearch:
     def _run_walk(self, taken: _Taken) -> Steps[None]:
         end = self.interval.end
         while taken.lacking and end > self.interval.start:
-            start = self._step_back(end)
+            start = self._step_back(end, list(taken.lacking))
             inside = Interval(start, end, self.interval.precision)
             plan = self.plan_of(list(taken.lacking), inside, max(taken.lacking.values()))
             taken.add((yield from self.reading.run(plan)))
             end = start
 
-    def _step_back(self, end: int) -> int:
+    def _step_back(self, end: int, names: Sequence[str]) -> int:
         spec, oldest = self.reading.spec, self.interval.start
         per_s = spec.precision.per_s
-        length = (STEP_BUCKETS - 1) * spec.width.length_s * per_s
-        bucket = bucket_of(max(end - 1 - length, oldest), spec.width, spec.precision)
+        widths = {width for every in self.reading.widths_of(names).values() for width in every}
+        narrowest = min(widths, key=lambda width: width.length_s)
+        length = (STEP_BUCKETS - 1) * narrowest.length_s * per_s
+        bucket = bucket_of(max(end - 1 - length, oldest), narrowest, spec.precision)
         return max(bucket.start_s * per_s, oldest)
 
 

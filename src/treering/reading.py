@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from treering.core.bucket import BucketWidth
@@ -22,6 +22,7 @@ from treering.core.listing import (
 )
 from treering.core.read_plan import ReadPlan
 from treering.core.table import TableSpec
+from treering.core.widths import History, all_widths
 from treering.errors import EngineError
 from treering.fanout.listing import ListFanOut
 from treering.fanout.read import ReadFanOut
@@ -40,16 +41,19 @@ class Reading:
         context: What the table shares with its store.
         verb: What the call counts as: ``read`` or ``latest``.
         deadline_s: When to give up, on the monotonic clock.
+        widths: The widths of the series that do not simply have the table's.
     """
 
     spec: TableSpec
     context: TableContext
     verb: str
     deadline_s: float
+    widths: Mapping[str, History] = field(default_factory=dict)
 
     def widths_of(self, names: Sequence[str]) -> dict[str, tuple[BucketWidth, ...]]:
         """Return how each series cuts time anywhere."""
-        return dict.fromkeys(names, (self.spec.width,))
+        default = self.spec.width
+        return {name: all_widths(self.widths.get(name, ()), default) for name in names}
 
     def run(self, plan: ReadPlan, *, partial: bool = False) -> Steps[Readings]:
         """Read what is planned."""
@@ -121,6 +125,13 @@ class Reading:
         )
 
 
-def reading_of(spec: TableSpec, context: TableContext, verb: str, timeout_s: float) -> Reading:
+def reading_of(
+    spec: TableSpec,
+    context: TableContext,
+    verb: str,
+    timeout_s: float,
+    widths: Mapping[str, History],
+) -> Reading:
     """Return a call that reads and ends within so many seconds."""
-    return Reading(spec=spec, context=context, verb=verb, deadline_s=time.monotonic() + timeout_s)
+    deadline_s = time.monotonic() + timeout_s
+    return Reading(spec=spec, context=context, verb=verb, deadline_s=deadline_s, widths=widths)

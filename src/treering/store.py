@@ -22,6 +22,7 @@ from treering.core.window import parse_window
 from treering.engine.protocol import Engine
 from treering.errors import DesignError, StoreClosedError, TableNotFoundError, UsageError
 from treering.fanout.permits import Permits
+from treering.leases import LeaseTerms, SeriesLease
 from treering.metrics import register_collector
 from treering.stats import StatsRecorder, StoreStats
 from treering.table import Table
@@ -52,7 +53,9 @@ class CreatePlan:
 class Store:
     """A set of tables in one folder or keyspace. Safe to use from any thread; close it once."""
 
-    def __init__(self, engine: Engine, *, clock: Clock = system_clock) -> None:
+    def __init__(
+        self, engine: Engine, *, clock: Clock = system_clock, terms: LeaseTerms | None = None
+    ) -> None:
         self._engine = engine
         self._clock = clock
         self._closed = threading.Event()
@@ -61,6 +64,9 @@ class Store:
         self._stats = StatsRecorder()
         self._at_close: list[Callable[[], None]] = []
         self._writers: WeakSet[Writer] = WeakSet()
+        self._terms = terms or LeaseTerms()
+        # What is known of a table's series serves all its openings; dropped ones go with the name.
+        self._leases: dict[str, tuple[int, SeriesLease]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -204,6 +210,7 @@ class Store:
             TableNotFoundError: There is none.
         """
         self._engine.drop_table(self.table(name).spec)
+        self._leases.pop(name, None)
 
     def stats(self) -> StoreStats:
         """Return what the store did so far: requests, rows, refusals, latencies.
@@ -255,7 +262,14 @@ class Store:
             stats=self._stats,
             writers=self._writers,
         )
-        return Table(spec, context)
+        return Table(spec, context, self._lease_of(spec))
+
+    def _lease_of(self, spec: TableSpec) -> SeriesLease:
+        incarnation, lease = self._leases.get(spec.name, (0, None))
+        if lease is None or incarnation != spec.incarnation:
+            lease = SeriesLease(spec, self._engine, self._terms)
+            self._leases[spec.name] = (spec.incarnation, lease)
+        return lease
 
     def _check_open(self) -> None:
         if self._closed.is_set():

@@ -12,22 +12,26 @@ from typing import Any, Final
 from treering.core.bucket import FAN_OUT_MAX, BucketWidth
 from treering.core.listing import is_worth_listing
 from treering.core.read_plan import ROWS_MAX, Order, ReadPlan, plan_read
-from treering.core.schema import Column, check_series
+from treering.core.schema import Column
 from treering.core.table import TableSpec
 from treering.core.times import TimeInput, parse_time
 from treering.core.units import YEAR_S, Interval, Precision, parse_duration_s
-from treering.core.write_plan import Duplicates, WriteInput, plan_write
+from treering.core.widths import History
+from treering.core.write_plan import Duplicates, WriteInput, WritePlan, plan_write
+from treering.engine.deadline import deadline_in
 from treering.engine.protocol import ExpireReport, TableInfo
-from treering.errors import SeriesNotFoundError, TreeringError, UsageError
+from treering.errors import TreeringError, UsageError
 from treering.fanout.run import run_fan_out
 from treering.fanout.steps import Steps, verb
 from treering.fanout.write import WriteFanOut, WriteGroup, groups_of
 from treering.intake import input_of_series, inputs_of_frame
+from treering.leases import LeaseTerms, SeriesLease
 from treering.newest import STEP_BUCKETS, NewestSearch
 from treering.reading import reading_of
 from treering.readings import Readings, readings_from_parts
 from treering.table_context import TableContext
 from treering.table_removal import RemovalVerbs
+from treering.table_series import SeriesVerbs, series_names
 from treering.write_report import WriteReport, refused_error, report_of
 from treering.writer import Writer, WriterClocks, open_writer
 
@@ -37,14 +41,16 @@ TIMEOUT_S: Final = 300.0
 _LOOK_BACK_S: Final = 10 * YEAR_S
 
 
-class Table(RemovalVerbs):
+class Table(SeriesVerbs, RemovalVerbs):
     """A set of series with the same columns and one retention. Safe to use from any thread."""
 
-    def __init__(self, spec: TableSpec, context: TableContext) -> None:
+    def __init__(
+        self, spec: TableSpec, context: TableContext, lease: SeriesLease | None = None
+    ) -> None:
         self._spec = spec
         self._context = context
-        self._listed: set[str] = set()
         self._lock = threading.Lock()
+        self._lease = lease or SeriesLease(spec, context.engine, LeaseTerms())
         self._refresh()
 
     def __repr__(self) -> str:
@@ -72,7 +78,7 @@ class Table(RemovalVerbs):
 
     @property
     def bucket(self) -> BucketWidth:
-        """How series of this table cut event time into partitions."""
+        """How series of this table cut event time, unless they have a width of their own."""
         return self._spec.width
 
     # Writing
@@ -210,29 +216,43 @@ class Table(RemovalVerbs):
         now_ts = self._now_ts()
         if write_us is None:
             write_us = self._context.write_clock.next_us()
-        plans = [
-            plan_write(
-                self._spec, readings, now_ts=now_ts, write_us=write_us, duplicates=duplicates
-            )
-            for readings in inputs
-        ]
+
+        def planned(widths: Mapping[str, History]) -> list[WritePlan]:
+            return [
+                plan_write(
+                    self._spec,
+                    readings,
+                    now_ts=now_ts,
+                    write_us=write_us,
+                    duplicates=duplicates,
+                    widths=widths.get(readings.series, ()),
+                )
+                for readings in inputs
+            ]
+
+        names = [readings.series for readings in inputs]
+        widths = self._lease.widths_to_write(names, now_ts)
+        plans = planned(widths)
         report = report_of(plans)
         self._context.stats.on_refused(plans)
         if strict and report.refused_count:
             raise refused_error(report, "nothing was written")
-        self._list_series(plan.series for plan in plans if plan.rows)
+        self._list_series([plan.series for plan in plans if plan.rows], now_ts)
+        known = self._lease.widths_to_write(names, now_ts)
+        if known != widths:
+            # Another client entered a series with a width of its own, or a width changed since.
+            plans = planned(known)
+            report = report_of(plans)
         rows_max = self._context.engine.write_rows_max
         parts = (part for p in plans for write in p.writes for part in write.split(rows_max))
         groups = groups_of(parts, self._context.engine.group_rows_max)
         retried = yield from self._send(groups, report, timeout_s)
         return replace(report, retried=retried)
 
-    def _list_series(self, names: Iterable[str]) -> None:
-        new = tuple(dict.fromkeys(name for name in names if name not in self._listed))
+    def _list_series(self, names: Sequence[str], now_ts: int) -> None:
+        new = tuple(dict.fromkeys(name for name in names if not self._lease.is_known(name)))
         if new:
-            self._context.engine.add_series(self._spec, new)
-            with self._lock:
-                self._listed.update(new)
+            self._lease.enter(new, now_ts)
 
     def _send(
         self, groups: Iterator[WriteGroup], planned: WriteReport, timeout_s: float
@@ -270,7 +290,7 @@ class Table(RemovalVerbs):
     @verb
     def read(
         self,
-        series: str | Sequence[str],
+        series: str | Iterable[str],
         start: TimeInput,
         end: TimeInput | None = None,
         *,
@@ -287,7 +307,8 @@ class Table(RemovalVerbs):
         """Read the readings of ``[start, end)`` of one or several series.
 
         Args:
-            series: One series id, or several; each is read once, in the order given.
+            series: One series id, or several, such as ``t.series(tags=…)``; each is read once,
+                in the order given.
             start: First event time wanted: ISO text, ``-6h``, a datetime, ``datetime64``, or an
                 integer with ``unit``.
             end: First event time not wanted; by default all that there is after ``start``.
@@ -314,18 +335,19 @@ class Table(RemovalVerbs):
             One request or more for each partition, side by side.
         """
         self._refresh()
-        plan = self._plan(
-            series,
-            start,
-            end,
-            order=order,
-            limit=limit,
-            columns=columns,
-            unit=unit,
-            fan_out_max=fan_out_max,
-            rows_max=rows_max,
-        )
-        reading = reading_of(self._spec, self._context, "read", timeout_s)
+        with deadline_in(timeout_s):
+            plan = self._plan(
+                series,
+                start,
+                end,
+                order=order,
+                limit=limit,
+                columns=columns,
+                unit=unit,
+                fan_out_max=fan_out_max,
+                rows_max=rows_max,
+            )
+        reading = reading_of(self._spec, self._context, "read", timeout_s, plan.widths)
         with self._context.call("read", timeout_s):
             if is_worth_listing(plan):
                 plan = yield from reading.without_unlisted(plan, partial=partial)
@@ -337,7 +359,7 @@ class Table(RemovalVerbs):
     @verb
     def explain(
         self,
-        series: str | Sequence[str],
+        series: str | Iterable[str],
         start: TimeInput,
         end: TimeInput | None = None,
         *,
@@ -350,7 +372,7 @@ class Table(RemovalVerbs):
         listed: bool = False,
         timeout_s: float = TIMEOUT_S,
     ) -> Steps[ReadPlan]:
-        """Return the plan of a read without reading.
+        """Return the plan of a read; no reading is asked for, only the catalog.
 
         :func:`~treering.render_read_plan` puts it in words. Takes what :meth:`read` takes, and
         refuses what it refuses.
@@ -362,46 +384,50 @@ class Table(RemovalVerbs):
         Cost:
             Nothing is sent; with ``listed`` one request a series or more.
         """
-        plan = self._plan(
-            series,
-            start,
-            end,
-            order=order,
-            limit=limit,
-            columns=columns,
-            unit=unit,
-            fan_out_max=fan_out_max,
-            rows_max=rows_max,
-        )
+        with deadline_in(timeout_s):
+            plan = self._plan(
+                series,
+                start,
+                end,
+                order=order,
+                limit=limit,
+                columns=columns,
+                unit=unit,
+                fan_out_max=fan_out_max,
+                rows_max=rows_max,
+            )
         if listed and self._spec.index_trusted:
-            reading = reading_of(self._spec, self._context, "explain", timeout_s)
+            reading = reading_of(self._spec, self._context, "explain", timeout_s, plan.widths)
             with self._context.call("explain", timeout_s):
                 plan = yield from reading.without_unlisted(plan)
         return plan
 
     def _plan(
         self,
-        series: str | Sequence[str],
+        series: str | Iterable[str],
         start: TimeInput,
         end: TimeInput | None,
         *,
         unit: str | None,
+        fan_out_max: int,
         **choices: Any,
     ) -> ReadPlan:
-        names = _series_names(series)
+        names = series_names(series, series_max=fan_out_max)
         now_ts = self._now_ts()
         return plan_read(
             self._spec,
             names,
             self._interval(start, end, unit, now_ts),
             now_ts=now_ts,
+            fan_out_max=fan_out_max,
+            widths=self._lease.widths_to_read(names, now_ts),
             **choices,
         )
 
     @verb
     def latest(
         self,
-        series: str | Sequence[str],
+        series: str | Iterable[str],
         count: int = 1,
         *,
         columns: Sequence[str] | None = None,
@@ -433,7 +459,7 @@ class Table(RemovalVerbs):
             a series that never was, unless ``missing_ok``.
         """
         self._refresh()
-        names = _series_names(series)
+        names = series_names(series)
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise UsageError(f"the newest readings are counted from 1 on, not {count!r}")
         oldest = self._oldest_looked_at(look_back)
@@ -456,9 +482,10 @@ class Table(RemovalVerbs):
         timeout_s: float,
     ) -> NewestSearch:
         now_ts = self._now_ts()
+        widths = self._lease.widths_to_read(names, now_ts)
         if not self._spec.index_trusted:
             # A series that never was costs one look into the catalog, not a walk.
-            names = tuple(n for n in names if n in self._listed or self._is_listed(n))
+            names = tuple(name for name in names if self._lease.is_known(name))
 
         def plan_of(series: Sequence[str], interval: Interval, limit: int) -> ReadPlan:
             return plan_read(
@@ -471,13 +498,14 @@ class Table(RemovalVerbs):
                 columns=columns,
                 # Months are shorter than the 31 days that a step counts for each.
                 fan_out_max=2 * STEP_BUCKETS * len(series),
+                widths=widths,
             )
 
         return NewestSearch(
             names=names,
             count=count,
             interval=Interval(oldest, self._end_of_time(now_ts), self.precision),
-            reading=reading_of(self._spec, self._context, "latest", timeout_s),
+            reading=reading_of(self._spec, self._context, "latest", timeout_s, widths),
             plan_of=plan_of,
         )
 
@@ -512,39 +540,10 @@ class Table(RemovalVerbs):
         if missing_ok:
             return
         for name, rows in zip(result.series, result.series_rows, strict=True):
-            if rows == 0 and name not in self._listed and not self._is_listed(name):
-                raise SeriesNotFoundError(
-                    f"the table {self.name!r} has no series {name!r}",
-                    hint=self._similar(name),
-                    series=name,
-                )
+            if rows == 0 and not self._lease.is_known(name):
+                raise self._not_found(name)
 
-    def _is_listed(self, name: str) -> bool:
-        if not self._context.engine.has_series(self._spec, name):
-            return False
-        with self._lock:
-            self._listed.add(name)
-        return True
-
-    def _similar(self, name: str) -> str:
-        similar = []
-        for listed in self.series(prefix=name[:2]):
-            similar.append(listed)
-            if len(similar) == 5:
-                break
-        if similar:
-            return f"series that start alike: {', '.join(similar)}"
-        return "list them with series(); pass missing_ok=True to take it as empty"
-
-    # Series and upkeep
-
-    def series(self, prefix: str = "") -> Iterator[str]:
-        """Yield the ids of all series that start with ``prefix``, sorted.
-
-        Cost:
-            Reads the list of series, not the readings.
-        """
-        return self._context.engine.series(self._spec, prefix=prefix)
+    # Upkeep
 
     def info(self) -> TableInfo:
         """Return what the engine knows about the table now."""
@@ -579,12 +578,3 @@ class Table(RemovalVerbs):
         else:
             end_ts = self._time(end, unit, now_ts)
         return Interval(start_ts, end_ts, self.precision)
-
-
-def _series_names(series: str | Sequence[str]) -> tuple[str, ...]:
-    if not isinstance(series, str) and not isinstance(series, Iterable):
-        raise UsageError(f"a series id is text, not {series!r}")
-    names = (series,) if isinstance(series, str) else tuple(dict.fromkeys(series))
-    if not names:
-        raise UsageError("a read needs at least one series")
-    return tuple(check_series(name) for name in names)

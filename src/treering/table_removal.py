@@ -16,6 +16,7 @@ from treering.core.units import YEAR_S, parse_duration_s
 from treering.errors import TreeringError
 from treering.fanout.steps import Steps, verb
 from treering.fanout.write import WriteFanOut
+from treering.leases import SeriesLease
 from treering.table_retention import RetentionVerbs
 
 DROP_FAN_OUT_MAX: Final = 1_000_000
@@ -42,7 +43,7 @@ class DeleteReport:
 class RemovalVerbs(RetentionVerbs):
     """Deletes readings and series; a part of :class:`treering.Table`."""
 
-    _listed: set[str]
+    _lease: SeriesLease
     explain: Callable[..., ReadPlan]
     _run: Callable[..., Steps[None]]
 
@@ -147,7 +148,7 @@ class RemovalVerbs(RetentionVerbs):
         plan.check_allowed(allow_on_twcs=allow_on_twcs)
         yield from self._run_delete(plan, timeout_s)
         self._context.engine.remove_series(self._spec, plan.series)
-        self._listed.difference_update(plan.series)
+        self._lease.forget(plan.series)
         return DeleteReport(plan=plan, dropped=plan.series)
 
     def plan_drop_series(

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -125,7 +125,7 @@ def test_busy_store_names_the_process_that_holds_it(tmp_path: Path, held: str) -
     with process(HOLD, path) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        blocked = {
+        blocked: dict[str, Callable[[], object]] = {
             "segment": lambda: engine.submit_write(spec, write).result(),
             "catalog": lambda: engine.add_series(spec, ("s",)),
         }

@@ -23,15 +23,6 @@ def _option(*names: str, text: str, panel: str, metavar: str | None = None) -> A
 
 
 def design(
-    rate: Annotated[
-        str,
-        _option(
-            "--rate",
-            text="Readings a second of one series, such as 1/s or 1/10s.",
-            panel=_STATED,
-            metavar="RATE",
-        ),
-    ],
     retention: Annotated[
         str,
         _option(
@@ -41,6 +32,24 @@ def design(
             metavar="TIME",
         ),
     ],
+    rate: Annotated[
+        str | None,
+        _option(
+            "--rate",
+            text="Readings a second of one series, such as 1/s or 1/10s.",
+            panel=_STATED,
+            metavar="RATE",
+        ),
+    ] = None,
+    rates: Annotated[
+        str | None,
+        _option(
+            "--rates",
+            text="CSV with series,rate: a width for each series, and a table for most of them.",
+            panel=_STATED,
+            metavar="FILE",
+        ),
+    ] = None,
     columns: Annotated[
         str,
         _option(
@@ -219,14 +228,19 @@ def design(
 ) -> None:
     """Design a table: bucket, TTL, window, grace and disk, with the arithmetic and the reasons."""
     stated = dict(locals())
+    from treering.cli.rates import render_widths, widths_to_json
     from treering.core.design import plan_design
+    from treering.core.rates import plan_widths
 
-    load = _workload(stated)
     now_s = clock_of(now)() // 1_000_000_000
+    given = _rates(stated, now_s)
+    load = _workload(stated)
     plan = plan_design(load, now_s=now_s, overrides=_overrides(stated, load))
+    planned = plan_widths(plan, given)
     cql = _cql(plan, keyspace=keyspace, table=table)
     if as_json:
-        print_json(plan.to_json() | {"cql": cql})
+        widths = widths_to_json(plan, planned) if planned else {}
+        print_json(plan.to_json() | {"cql": cql} | widths)
     elif as_cql:
         print(cql)
     else:
@@ -236,6 +250,33 @@ def design(
 
         # In a pipe Rich takes 80 columns, which this text is made for.
         Console(highlight=False).print(render_design(plan))
+        if planned:
+            print(render_widths(plan, planned))
+
+
+def _rates(stated: dict[str, Any], now_s: int) -> dict[str, float]:
+    """Return the rates by series; where no rate is stated, state that of most series."""
+    from dataclasses import replace
+
+    from treering.cli.rates import read_rates
+    from treering.core.design import plan_design
+    from treering.core.rates import plan_widths, table_rate_hz
+    from treering.errors import UsageError
+
+    if stated["rates"] is None:
+        if stated["rate"] is None:
+            raise UsageError("no rate was stated", hint="say --rate 1/s, or --rates FILE")
+        return {}
+    rates = read_rates(stated["rates"])
+    stated["series"] = len(rates)
+    if stated["rate"] is None:
+        stated["rate"] = min(rates.values())
+        load = _workload(stated)
+        slowest = plan_design(
+            load, now_s=now_s, overrides=replace(_overrides(stated, load), bucket=None)
+        )
+        stated["rate"] = table_rate_hz(plan_widths(slowest, rates))
+    return rates
 
 
 def _cql(plan: Design, *, keyspace: str, table: str) -> str:

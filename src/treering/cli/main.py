@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import typer
 
+from treering.cli.add_series import add_series
 from treering.cli.create import create
 from treering.cli.delete import delete, drop_series
 from treering.cli.demo import demo
@@ -22,6 +23,7 @@ from treering.cli.info import info
 from treering.cli.latest import latest
 from treering.cli.read import read
 from treering.cli.series import series
+from treering.cli.set_bucket import set_bucket
 from treering.cli.set_retention import set_retention
 from treering.cli.spool import spool
 
@@ -67,6 +69,8 @@ _COMMANDS: Final[tuple[tuple[str, Any], ...]] = (
     ("latest", latest),
     ("explain", explain),
     ("series", series),
+    ("add-series", add_series),
+    ("set-bucket", set_bucket),
     ("info", info),
     ("expire", expire),
     ("set-retention", set_retention),

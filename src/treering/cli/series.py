@@ -14,6 +14,12 @@ def series(
     prefix: Annotated[
         str, typer.Option("--prefix", metavar="TEXT", help="Only those that start so.")
     ] = "",
+    tag: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tag", metavar="NAME=VALUE", help="Only those that have it; again for more."
+        ),
+    ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,
@@ -23,12 +29,15 @@ def series(
     Examples:
 
         treering series readings --prefix pump- --store ./plant
+
+        treering series readings --tag site=north --tag kind=fan --store ./plant
     """
+    from treering.cli.add_series import parse_tags
     from treering.cli.options import opened
     from treering.cli.output import print_json
 
     with opened(store) as place:
-        names = place.table(table).series(prefix=prefix)
+        names = place.table(table).series(prefix=prefix, tags=parse_tags(tag))
         if as_json:
             print_json({"table": table, "series": list(names)})
         else:

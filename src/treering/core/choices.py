@@ -193,7 +193,7 @@ def choose(
     return Choices(
         workload=load,
         now_s=now_s,
-        bucket=_choose_bucket(load, row_bytes, overrides),
+        bucket=choose_bucket(load, row_bytes, overrides),
         row_bytes=row_bytes,
         ttl_s=ttl_s,
         window=window,
@@ -295,7 +295,12 @@ def _choose_grace_s(load: Workload, ttl_s: int | None, overrides: Overrides) -> 
     return min(max(ttl_s // 7, HINT_WINDOW_S), GRACE_MAX_S)
 
 
-def _choose_bucket(load: Workload, row_bytes: float, overrides: Overrides) -> BucketWidth:
+def choose_bucket(load: Workload, row_bytes: float, overrides: Overrides) -> BucketWidth:
+    """Return the widest width within the target, or what the user chose under the ceiling.
+
+    Raises:
+        DesignError: It is over the ceiling; says what would fit.
+    """
     if overrides.bucket == "none":
         raise _unbucketed(load, row_bytes)
     if overrides.bucket is not None:

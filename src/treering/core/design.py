@@ -7,11 +7,11 @@ workload and choices alone, so what a table's comment keeps is small and cannot 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from treering.core.bucket import BucketWidth
-from treering.core.choices import Candidate, Choices, candidates_of, choose
+from treering.core.choices import Candidate, Choices, candidates_of, choose, choose_bucket
 from treering.core.schema import Column
 from treering.core.units import Precision
 from treering.core.verdicts import SEVERITIES, Severity, Verdict, check_partition
@@ -31,6 +31,7 @@ __all__ = [
     "Window",
     "Workload",
     "plan_design",
+    "width_for_rate",
 ]
 
 FORMAT: Final = 1
@@ -185,6 +186,16 @@ def plan_design(
     return Design.from_choices(
         choose(workload, now_s=now_s, overrides=overrides, has_blocks=has_blocks)
     )
+
+
+def width_for_rate(design: Design, rate_hz: float) -> BucketWidth:
+    """Return the bucket width that a design's arithmetic gives a series of another rate.
+
+    Raises:
+        DesignError: No width keeps its partition under the ceiling; says what would fit.
+    """
+    load = replace(design.workload, rate_hz=rate_hz, peak_rate_hz=None)
+    return choose_bucket(load, design.row_bytes, _NO_OVERRIDES)
 
 
 def _whole(value: float) -> float:

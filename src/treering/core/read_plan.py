@@ -1,26 +1,22 @@
 """Which partitions a read touches, decided before anything is sent.
 
-Rules of this file: no partition is planned twice and none is missed; everything is clipped to
-the retention; a plan over its limits is refused by arithmetic, before memory is used for it.
+Rules of this file: every instant is read from exactly one partition, whatever widths a series
+has had; everything is clipped to the retention; a plan over its limits is refused by arithmetic,
+before memory is used for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from treering.core.bucket import (
-    FAN_OUT_MAX,
-    Bucket,
-    buckets_between,
-    count_buckets,
-    fan_out_error,
-)
+from treering.core.bucket import FAN_OUT_MAX, Bucket, fan_out_error
 from treering.core.schema import Column
 from treering.core.table import TableSpec
 from treering.core.times import render_ts
 from treering.core.units import Interval
+from treering.core.widths import BucketSlice, History, count_slices, slices_between
 from treering.errors import FanOutTooWideError, UsageError
 
 Order = Literal["asc", "desc"]
@@ -71,6 +67,7 @@ class ReadPlan:
         bytes_estimate: Bytes that the result is expected to take in memory.
         unlisted: How many partitions were left out because the index of buckets does not list
             them; None where it was not asked.
+        widths: The widths of the series that do not simply have the table's.
     """
 
     spec: TableSpec
@@ -84,6 +81,7 @@ class ReadPlan:
     rows_estimate: int
     bytes_estimate: int
     unlisted: int | None = None
+    widths: Mapping[str, History] = field(default_factory=dict)
 
     @property
     def fan_out(self) -> int:
@@ -107,6 +105,7 @@ def plan_read(
     columns: Sequence[str] | None = None,
     fan_out_max: int = FAN_OUT_MAX,
     rows_max: int = ROWS_MAX,
+    widths: Mapping[str, History] | None = None,
 ) -> ReadPlan:
     """Plan a read of an interval of one or several series.
 
@@ -121,6 +120,7 @@ def plan_read(
         columns: Names of the columns wanted; all where None.
         fan_out_max: The most partitions, over all series.
         rows_max: The most readings expected, where there is no limit.
+        widths: The widths of the series that do not simply have the table's.
 
     Raises:
         UsageError: A reversed interval, an unknown column or order, a limit below one.
@@ -130,7 +130,9 @@ def plan_read(
     chosen = spec.selected(columns)
     clipped = interval.clipped(spec.oldest_ts(now_ts), spec.precision.ts_end)
     names = tuple(dict.fromkeys(series))
-    count = count_buckets(clipped, spec.width) * len(names)
+    own = {name: widths[name] for name in names if widths and widths.get(name)}
+    count = count_slices(clipped, (), spec.width) * (len(names) - len(own))
+    count += sum(count_slices(clipped, history, spec.width) for history in own.values())
     if count > fan_out_max:
         raise fan_out_error(clipped, spec.width, count, fan_out_max, series_count=len(names))
     rows = _estimate_rows(spec, clipped, len(names), limit)
@@ -140,11 +142,14 @@ def plan_read(
             hint="read a shorter interval, set a limit, or raise rows_max",
             rows_estimate=rows,
         )
-    buckets = buckets_between(clipped, spec.width, fan_out_max=fan_out_max)
+    shared = tuple(slices_between(clipped, (), spec.width)) if len(own) < len(names) else ()
     reads = tuple(
-        _partition_read(name, bucket, clipped)
+        PartitionRead(name, part.bucket, part.start, part.end)
         for name in names
-        for bucket in (buckets if order == "asc" else reversed(buckets))
+        for part in _ordered(
+            tuple(slices_between(clipped, own[name], spec.width)) if name in own else shared,
+            order,
+        )
     )
     row_bytes = _TIME_BYTES + sum(column.type.dtype.itemsize for column in chosen)
     return ReadPlan(
@@ -158,6 +163,7 @@ def plan_read(
         reads=reads,
         rows_estimate=rows,
         bytes_estimate=rows * row_bytes,
+        widths=own,
     )
 
 
@@ -185,8 +191,5 @@ def _estimate_rows(spec: TableSpec, interval: Interval, series: int, limit: int 
     return rows * series
 
 
-def _partition_read(series: str, bucket: Bucket, clipped: Interval) -> PartitionRead:
-    whole = bucket.interval(clipped.precision)
-    return PartitionRead(
-        series, bucket, max(whole.start, clipped.start), min(whole.end, clipped.end)
-    )
+def _ordered(slices: tuple[BucketSlice, ...], order: Order) -> tuple[BucketSlice, ...]:
+    return slices if order == "asc" else slices[::-1]

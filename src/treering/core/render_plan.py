@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+from treering.core.bucket import BucketWidth
 from treering.core.read_plan import ReadPlan
 from treering.core.times import render_ts
 from treering.core.units import render_bytes, render_duration
+from treering.core.widths import render_history
 
 _SHOWN = 4
 
@@ -20,7 +24,7 @@ def render_read_plan(plan: ReadPlan) -> str:
         f"  columns     {', '.join(column.name for column in plan.columns)}",
         f"  order       {plan.order}"
         + (f", at most {plan.limit:,} readings a series" if plan.limit is not None else ""),
-        f"  partitions  {plan.fan_out:,} of one {plan.spec.width} each, one query each",
+        *_layouts(plan),
         f"  expected    {plan.rows_estimate:,} readings by the design's rate, "
         f"{render_bytes(plan.bytes_estimate)} in memory",
     ]
@@ -34,6 +38,20 @@ def render_read_plan(plan: ReadPlan) -> str:
         lines.append(f"  clipped     asked from {asked}; older than the retention is not read")
     lines.extend(f"  {line}" for line in _partitions(plan))
     return "\n".join(lines)
+
+
+def _layouts(plan: ReadPlan) -> list[str]:
+    if not plan.widths:
+        return [f"  partitions  {plan.fan_out:,} of one {plan.spec.width} each, one query each"]
+    counts = Counter(read.bucket.width for read in plan.reads)
+    parts = ", ".join(f"{counts[width]:,} of one {width}" for width in BucketWidth if counts[width])
+    lines = [f"  partitions  {plan.fan_out:,}: {parts}; one query each"]
+    for name, history in list(plan.widths.items())[:_SHOWN]:
+        before = "" if history[0].since_s is None else f"{plan.spec.width}, then "
+        lines.append(f"  layout      {name}: {before}{render_history(history)}")
+    if len(plan.widths) > _SHOWN:
+        lines.append(f"  layout      … {len(plan.widths) - _SHOWN:,} more series with their own …")
+    return lines
 
 
 def _partitions(plan: ReadPlan) -> list[str]:

@@ -16,12 +16,13 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from treering.core.bucket import Bucket, bucket_end_s, bucket_starts_s
+from treering.core.bucket import Bucket, bucket_end_s
 from treering.core.columns import BoolArray, ColumnData
 from treering.core.expiry import TTL_MAX_S, ttls_for_ages
 from treering.core.schema import Column
 from treering.core.table import TableSpec
 from treering.core.times import render_ts
+from treering.core.widths import History, place
 
 Duplicates = Literal["refuse", "first", "last"]
 
@@ -171,6 +172,7 @@ def plan_write(
     now_ts: int,
     write_us: int,
     duplicates: Duplicates = "refuse",
+    widths: History = (),
 ) -> WritePlan:
     """Plan one write of one series.
 
@@ -181,6 +183,7 @@ def plan_write(
         write_us: The write time of every cell.
         duplicates: What becomes of readings of this call with one event time and other values:
             all refused, or the first or the last kept.
+        widths: The widths of the series, where it does not simply have the table's.
     """
     reason = _reasons(spec, readings, now_ts)
     order = np.lexsort((np.arange(len(reason)), readings.ts))
@@ -191,7 +194,7 @@ def plan_write(
     return WritePlan(
         spec=spec,
         series=readings.series,
-        writes=tuple(_partition_writes(spec, readings, kept, now_ts, write_us)),
+        writes=tuple(_partition_writes(spec, readings, kept, now_ts, write_us, widths)),
         refused_index=index[refused].astype(np.int64),
         refused_reason=reason[refused],
         refused_ts=readings.ts[refused],
@@ -278,24 +281,28 @@ def _partition_writes(
     kept: npt.NDArray[np.intp],
     now_ts: int,
     write_us: int,
+    widths: History,
 ) -> Iterator[PartitionWrite]:
     if not len(kept):
         return
     ts = readings.ts[kept]
-    start_s = bucket_starts_s(ts, spec.width, spec.precision)
+    placed = place(ts, widths, spec.width, spec.precision)
     ttl_s = _lifetimes_s(spec, ts, now_ts)
-    # Event time ascends, so buckets do; a lifetime may change within a bucket.
-    order = np.lexsort((ts, ttl_s, start_s))
-    kept, ts, start_s, ttl_s = kept[order], ts[order], start_s[order], ttl_s[order]
-    changes = np.flatnonzero((np.diff(start_s) != 0) | (np.diff(ttl_s) != 0)) + 1
+    # Event time ascends, so pieces and their buckets do; a lifetime may change within a bucket.
+    order = np.lexsort((ts, ttl_s, placed.start_s, placed.piece))
+    kept, ts, ttl_s = kept[order], ts[order], ttl_s[order]
+    start_s, piece = placed.start_s[order], placed.piece[order]
+    is_change = (np.diff(piece) != 0) | (np.diff(start_s) != 0) | (np.diff(ttl_s) != 0)
+    changes = np.flatnonzero(is_change) + 1
     edges = [0, *changes.tolist(), len(ts)]
     for first, end in itertools.pairwise(edges):
         where = kept[first:end]
         taken = {name: data.take(where) for name, data in readings.columns.items()}
         bucket_s, lifetime_s = int(start_s[first]), int(ttl_s[first])
+        width = placed.widths[int(piece[first])]
         yield PartitionWrite(
             series=readings.series,
-            bucket=Bucket(bucket_s, bucket_end_s(bucket_s, spec.width), spec.width),
+            bucket=Bucket(bucket_s, bucket_end_s(bucket_s, width), width),
             ts=ts[first:end],
             columns={n: d for n, d in taken.items() if d.present is None or d.present.any()},
             write_us=write_us,

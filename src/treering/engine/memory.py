@@ -6,14 +6,14 @@ Simple on purpose: one dictionary of cells a series, merged by the rule of ``cor
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
-from treering.core.bucket import Bucket, bucket_end_s, bucket_starts_s
+from treering.core.bucket import Bucket, BucketWidth, bucket_end_s, bucket_starts_s
 from treering.core.columns import column_from_list
 from treering.core.delete_plan import PartitionDelete
 from treering.core.listing import BucketListing, ListedBuckets
@@ -24,11 +24,21 @@ from treering.core.segment import (
     segment_length_s,
     segment_of,
 )
+from treering.core.series import SeriesRecord, records_of
 from treering.core.table import TableSpec, check_unchanged
 from treering.core.times import render_ts
+from treering.core.widths import LEASE_S, plan_width
 from treering.core.write_plan import PartitionWrite
 from treering.engine.deletions import Deletion, dead_mask, with_deletion
-from treering.engine.protocol import ExpireReport, Page, PageRead, Removal, TableInfo
+from treering.engine.protocol import (
+    ExpireReport,
+    Page,
+    PageRead,
+    Removal,
+    TableInfo,
+    WidthNews,
+    listed_record,
+)
 from treering.errors import SchemaMismatchError, StoreClosedError, TreeringError
 
 T = TypeVar("T")
@@ -42,6 +52,9 @@ class _Table:
     spec: TableSpec
     series: dict[str, dict[int, _Cells]] = field(default_factory=dict)
     deletions: dict[str, list[Deletion]] = field(default_factory=dict)
+    records: dict[str, SeriesRecord] = field(default_factory=dict)
+    # Names whose widths changed, in order.
+    changed: list[str] = field(default_factory=list)
 
 
 def done(work: Callable[[], T]) -> Future[T]:
@@ -122,23 +135,94 @@ class MemoryEngine:
             self._check_open()
             self._tables.pop(spec.name, None)
 
-    def add_series(self, spec: TableSpec, series: tuple[str, ...]) -> None:
-        """List series."""
+    def add_series(
+        self, spec: TableSpec, series: Iterable[str | SeriesRecord]
+    ) -> tuple[SeriesRecord, ...]:
+        """List series; return what is listed of each."""
         with self._lock:
             table = self._table(spec)
-            for name in series:
-                table.series.setdefault(name, {})
+            wanted = records_of(series)
+            for record in wanted:
+                if record.name not in table.records:
+                    table.records[record.name] = record
+                    table.changed += [record.name] if record.widths else []
+            return tuple(table.records[record.name] for record in wanted)
 
-    def series(self, spec: TableSpec, *, prefix: str = "") -> Iterator[str]:
-        """Yield the listed series that start with ``prefix``, sorted."""
+    def load_series(
+        self, spec: TableSpec, names: tuple[str, ...], *, lease_s: float = LEASE_S
+    ) -> dict[str, SeriesRecord]:
+        """Return the records of those that are listed."""
         with self._lock:
-            names = sorted(name for name in self._table(spec).series if name.startswith(prefix))
+            records = self._table(spec).records
+            return {name: records[name] for name in names if name in records}
+
+    def series(
+        self, spec: TableSpec, *, prefix: str = "", tags: Mapping[str, str] | None = None
+    ) -> Iterator[str]:
+        """Yield the listed series that start with ``prefix`` and have all ``tags``, sorted."""
+        with self._lock:
+            names = sorted(
+                name
+                for name, record in self._table(spec).records.items()
+                if name.startswith(prefix) and record.has_tags(tags or {})
+            )
         yield from names
 
     def has_series(self, spec: TableSpec, name: str) -> bool:
         """Return whether the series is listed."""
         with self._lock:
-            return name in self._table(spec).series
+            return name in self._table(spec).records
+
+    def set_tags(self, spec: TableSpec, name: str, tags: Mapping[str, str]) -> SeriesRecord:
+        """Replace the tags of a listed series."""
+        with self._lock:
+            table = self._table(spec)
+            record = listed_record(table.records.get(name), spec, name)
+            table.records[name] = replace(record, tags=tags)
+            return table.records[name]
+
+    def set_width(
+        self,
+        spec: TableSpec,
+        name: str,
+        width: BucketWidth,
+        *,
+        now_s: float,
+        lease_s: float = LEASE_S,
+    ) -> SeriesRecord:
+        """Change the width of a listed series from a date on."""
+        with self._lock:
+            table = self._table(spec)
+            record = listed_record(table.records.get(name), spec, name)
+            history = plan_width(
+                record.widths,
+                width,
+                spec.width,
+                now_s=now_s,
+                future_limit_s=spec.future_limit_s,
+                lease_s=lease_s,
+            )
+            if history != record.widths:
+                table.records[name] = replace(record, widths=history)
+                table.changed.append(name)
+            return table.records[name]
+
+    def read_widths(
+        self, spec: TableSpec, seen: Any = None, *, lease_s: float = LEASE_S
+    ) -> WidthNews:
+        """Return the histories that changed."""
+        with self._lock:
+            table = self._table(spec)
+            ordinary = SeriesRecord(name="ordinary")
+            histories = {
+                name: table.records.get(name, ordinary).widths
+                for name in table.changed[seen or 0 :]
+            }
+            return WidthNews(histories=histories, seen=len(table.changed))
+
+    def server_time_s(self) -> float | None:
+        """Return None: the clock is this machine's."""
+        return None
 
     def submit_write(self, spec: TableSpec, write: PartitionWrite) -> Future[None]:
         """Merge the readings in; the future has completed."""
@@ -192,8 +276,11 @@ class MemoryEngine:
     def remove_series(self, spec: TableSpec, series: tuple[str, ...]) -> None:
         """Forget series; readings that they still have go with them."""
         with self._lock:
+            table = self._table(spec)
             for name in series:
-                self._table(spec).series.pop(name, None)
+                table.series.pop(name, None)
+                record = table.records.pop(name, None)
+                table.changed += [name] if record is not None and record.widths else []
 
     def submit_read(self, spec: TableSpec, read: PageRead) -> Future[Page]:
         """Return a page; the future has completed."""
@@ -291,7 +378,7 @@ class MemoryEngine:
     def info(self, spec: TableSpec) -> TableInfo:
         """Return how many series there are."""
         with self._lock:
-            return TableInfo(series_count=len(self._table(spec).series), disk_bytes=0)
+            return TableInfo(series_count=len(self._table(spec).records), disk_bytes=0)
 
     def close(self) -> None:
         """Forget everything."""

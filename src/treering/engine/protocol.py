@@ -7,7 +7,7 @@ promise here is stated once as a test, which every engine passes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -15,14 +15,17 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from treering.core.bucket import Bucket
+from treering.core.bucket import Bucket, BucketWidth
 from treering.core.columns import ColumnData
 from treering.core.delete_plan import PartitionDelete
 from treering.core.listing import BucketListing, ListedBuckets
 from treering.core.read_plan import Order, PartitionRead
 from treering.core.schema import Column
+from treering.core.series import SeriesRecord
 from treering.core.table import TableSpec
+from treering.core.widths import LEASE_S, History
 from treering.core.write_plan import PartitionWrite
+from treering.errors import SeriesNotFoundError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +120,34 @@ class TableInfo:
     problems: tuple[str, ...] = field(default=())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WidthNews:
+    """What changed in the widths of a table's series since they were read last.
+
+    Attributes:
+        histories: The whole history of each series that changed, void changes left out.
+        seen: What was seen, to be handed to the next read; opaque to the caller.
+    """
+
+    histories: Mapping[str, History]
+    seen: Any
+
+
+def listed_record(record: SeriesRecord | None, spec: TableSpec, name: str) -> SeriesRecord:
+    """Return a record that was found in the catalog.
+
+    Raises:
+        SeriesNotFoundError: None was.
+    """
+    if record is None:
+        raise SeriesNotFoundError(
+            f"the table {spec.name!r} has no series {name!r}",
+            hint="add it with add_series, or write a reading of it",
+            series=name,
+        )
+    return record
+
+
 class Engine(Protocol):
     """Keeps tables and readings. All methods may be called from several threads at once."""
 
@@ -182,16 +213,75 @@ class Engine(Protocol):
         """Remove the table, its readings and its catalog entry."""
         ...
 
-    def add_series(self, spec: TableSpec, series: tuple[str, ...]) -> None:
-        """List series durably, before a reading of theirs is acknowledged; repeating is free."""
+    def add_series(
+        self, spec: TableSpec, series: Iterable[str | SeriesRecord]
+    ) -> tuple[SeriesRecord, ...]:
+        """List series durably, before a reading of theirs is acknowledged; repeating is cheap.
+
+        Each is entered once: of racing callers one enters it, and the others find it there.
+
+        Returns:
+            What the catalog has of each, in order; where a series was there before, that and not
+            what was passed.
+        """
         ...
 
-    def series(self, spec: TableSpec, *, prefix: str = "") -> Iterator[str]:
-        """Yield the listed series that start with ``prefix``, sorted by code point."""
+    def load_series(
+        self, spec: TableSpec, names: tuple[str, ...], *, lease_s: float = LEASE_S
+    ) -> dict[str, SeriesRecord]:
+        """Return the records of those that are listed, by name, void changes left out."""
+        ...
+
+    def series(
+        self, spec: TableSpec, *, prefix: str = "", tags: Mapping[str, str] | None = None
+    ) -> Iterator[str]:
+        """Yield the listed series that start with ``prefix`` and have all ``tags``, sorted.
+
+        The order is that of code points. Names are read as they are needed.
+        """
         ...
 
     def has_series(self, spec: TableSpec, name: str) -> bool:
         """Return whether the series is listed."""
+        ...
+
+    def set_tags(self, spec: TableSpec, name: str, tags: Mapping[str, str]) -> SeriesRecord:
+        """Replace the tags of a listed series.
+
+        Raises:
+            SeriesNotFoundError: It is not listed.
+        """
+        ...
+
+    def set_width(
+        self,
+        spec: TableSpec,
+        name: str,
+        width: BucketWidth,
+        *,
+        now_s: float,
+        lease_s: float = LEASE_S,
+    ) -> SeriesRecord:
+        """Change the bucket width of a listed series from a date on that the engine chooses.
+
+        The date is at least the table's future limit and two leases after ``now_s`` and the
+        server's clock. Setting the width that is the last one already changes nothing.
+
+        Raises:
+            SeriesNotFoundError: It is not listed.
+            WidthError: Another change is pending.
+            EngineTimeoutError: The outcome is unknown; doing it again is safe.
+        """
+        ...
+
+    def read_widths(
+        self, spec: TableSpec, seen: Any = None, *, lease_s: float = LEASE_S
+    ) -> WidthNews:
+        """Return what changed since ``seen``, the result of a read before; all where None."""
+        ...
+
+    def server_time_s(self) -> float | None:
+        """Return the server's clock in epoch seconds; None where it is this machine's."""
         ...
 
     def submit_write(self, spec: TableSpec, write: PartitionWrite) -> Future[None]:

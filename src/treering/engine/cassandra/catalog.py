@@ -67,7 +67,7 @@ class Catalog:
         self._is_made = False
         self._has_index = False
         self._shards: dict[tuple[str, int], int] = {}
-        self.series = SeriesList(link, self._cql, self._shards_of)
+        self.series = SeriesList(link, self._cql, self._shards_of, keyspace)
         self.buckets = BucketIndex(link, self._cql)
 
     # Reading
@@ -428,7 +428,7 @@ class Catalog:
     def _has_catalog(self) -> bool:
         if self._is_made:
             return True
-        names = (self._cql.tables_name, self._cql.series_name)
+        names = (self._cql.tables_name, self._cql.series_name, self._cql.tags_name)
         rows = {name: self._table_row(name, self._place) for name in names}
         for name, row in rows.items():
             if row is not None and row["id"] != self._table_id(name):
@@ -464,6 +464,7 @@ class Catalog:
             self._cql.create_tables(self._table_id(self._cql.tables_name)),
             self._cql.create_series(self._table_id(self._cql.series_name)),
             self._cql.create_buckets(self._table_id(self._cql.buckets_name)),
+            self._cql.create_tags(self._table_id(self._cql.tags_name)),
         )
 
     def _create_table_cql(self, spec: TableSpec, incarnation: int) -> str:

@@ -38,6 +38,7 @@ from treering.engine.cassandra.driver import (
 from treering.engine.cassandra.faults import is_table_missing
 from treering.engine.cassandra.futures import all_of, settle, settle_error
 from treering.engine.cassandra.link import Link
+from treering.engine.cassandra.series_part import SeriesPart
 from treering.engine.cassandra.server_clock import read_clock_offset, warn_of_clock
 from treering.engine.cassandra.server_facts import read_workload_defaults
 from treering.engine.cassandra.settings import read_settings
@@ -96,7 +97,7 @@ class _PageFuture(Future[Page]):
         return error
 
 
-class CassandraEngine:
+class CassandraEngine(SeriesPart):
     """Keeps tables in a keyspace of a Cassandra cluster."""
 
     name = "cassandra"
@@ -250,28 +251,6 @@ class CassandraEngine:
     def _seen(self, spec: TableSpec) -> TableSpec:
         self._newest[spec.name] = max(self._newest.get(spec.name, 0), spec.incarnation)
         return spec
-
-    # Series
-
-    def add_series(self, spec: TableSpec, series: tuple[str, ...]) -> None:
-        """List series durably."""
-        self._check_table(spec)
-        self._catalog.series.add(spec, series)
-
-    def series(self, spec: TableSpec, *, prefix: str = "") -> Iterator[str]:
-        """Yield the listed series that start with ``prefix``, sorted by code point."""
-        self._check_table(spec)
-        return self._catalog.series.names(spec, prefix=prefix)
-
-    def has_series(self, spec: TableSpec, name: str) -> bool:
-        """Return whether a series is listed."""
-        self._check_table(spec)
-        return self._catalog.series.has(spec, name)
-
-    def remove_series(self, spec: TableSpec, series: tuple[str, ...]) -> None:
-        """Take series off the list, durably. The index keeps its marks: they cost a query."""
-        self._check_table(spec)
-        self._catalog.series.remove(spec, series)
 
     # Readings
 

@@ -10,14 +10,14 @@ import re
 from typing import Final, Literal, assert_never, get_args
 
 from treering.core.schema import check_identifier
-from treering.engine.cassandra.statements import BUCKETS, SERIES, TABLES, catalog_name
+from treering.engine.cassandra.statements import BUCKETS, SERIES, TABLES, TAGS, catalog_name
 from treering.engine.cassandra.url import CassandraUrl
 from treering.errors import UsageError
 
 Role = Literal["reader", "writer", "admin"]
 """Reads; writes; makes, alters and drops tables, and reads and writes all of them."""
 
-CATALOG_TABLES: Final = (TABLES, SERIES, BUCKETS)
+CATALOG_TABLES: Final = (TABLES, SERIES, TAGS, BUCKETS)
 """Every table of a catalog."""
 
 _PLAIN: Final = re.compile(r"[a-z][a-z0-9_]*")
@@ -65,8 +65,10 @@ def _needs_of(url: CassandraUrl, table: str, role: Role) -> list[tuple[str, str]
         case "reader":
             return [("SELECT", readings), *(("SELECT", one) for one in catalog.values())]
         case "writer":
-            listed = [("MODIFY", catalog[name]) for name in (SERIES, BUCKETS)]
-            return [("MODIFY", readings), ("SELECT", catalog[TABLES]), *listed]
+            # A conditional write reads what it changes.
+            read = [("SELECT", catalog[name]) for name in (TABLES, SERIES)]
+            listed = [("MODIFY", catalog[name]) for name in (SERIES, TAGS, BUCKETS)]
+            return [("MODIFY", readings), *read, *listed]
         case "admin":
             needs = [
                 (permission, f"KEYSPACE {url.keyspace}")

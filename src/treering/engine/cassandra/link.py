@@ -11,13 +11,15 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from treering.engine.cassandra import statements
 from treering.engine.cassandra.driver import (
     EXEC_PROFILE_DEFAULT,
+    BatchStatement,
+    BatchType,
     ConsistencyLevel,
     OnceRetryPolicy,
     OperationTimedOut,
@@ -83,6 +85,7 @@ class Link:
         policy = self._raw_profile.load_balancing_policy
         self.local_dc: str = _local_dc_of(policy) or self._any_dc()
         self._prepared: OrderedDict[tuple[str, int], PreparedStatement] = OrderedDict()
+        self._datacentres: dict[str, int] = {}
         self._lock = threading.Lock()
         self._preparing = ThreadPoolExecutor(PREPARING_MAX, "treering-prepare")
 
@@ -230,6 +233,59 @@ class Link:
             for host in hosts
             if host.datacenter == self.local_dc
         )
+
+    def write_if(
+        self, parts: Sequence[tuple[str, tuple[Any, ...]]], *, what: str, commit: int
+    ) -> None:
+        """Run conditional writes of one partition of the catalog as one.
+
+        Args:
+            parts: Each with its values; all take place or none does.
+            what: What is being done, for messages.
+            commit: The level at which the outcome has to be kept.
+
+        Raises:
+            EngineTimeoutError: The outcome is unknown.
+            EngineError: It failed. That a condition did not hold is no failure: the caller reads
+                again to see.
+        """
+        batch = BatchStatement(
+            BatchType.UNLOGGED,
+            consistency_level=commit,
+            serial_consistency_level=ConsistencyLevel.SERIAL,
+        )
+        batch.is_idempotent = False
+        try:
+            for cql, values in parts:
+                batch.add(self.prepare(cql, is_idempotent=False), values)
+            self.session.execute(
+                batch,
+                execution_profile=self._rows_profile,
+                timeout=time_left_s(self.timeout_s),
+            )
+        except Exception as error:
+            raise self.error_of(error, what, is_write=True) from error
+
+    def server_time_s(self) -> float:
+        """Return the clock of a node of the local datacentre, in epoch seconds."""
+        rows = self.query(
+            statements.SERVER_CLOCK, what="reading the clock", consistency=ConsistencyLevel.ONE
+        )
+        return float(next(rows)["ms"]) / 1_000
+
+    def datacentre_count(self, keyspace: str) -> int:
+        """Return over how many datacentres a keyspace is replicated."""
+        if keyspace not in self._datacentres:
+            rows = self.query(
+                statements.KEYSPACE,
+                keyspace,
+                what=f"looking for the keyspace {keyspace}",
+                consistency=ConsistencyLevel.ONE,
+            )
+            replication = dict(next(iter(rows), {"replication": {}})["replication"])
+            is_by_centre = str(replication.pop("class", "")).endswith("NetworkTopologyStrategy")
+            self._datacentres[keyspace] = max(len(replication), 1) if is_by_centre else 1
+        return self._datacentres[keyspace]
 
     def run_ddl(self, statement: str, what: str) -> None:
         """Run one statement that changes the schema and wait until all nodes that are up have it.

@@ -18,6 +18,7 @@ from treering.errors import UsageError
 TABLES: Final = "treering_tables"
 SERIES: Final = "treering_series"
 BUCKETS: Final = "treering_buckets"
+TAGS: Final = "treering_tags"
 NAME_MAX: Final = 48
 """The longest name that Cassandra gives a keyspace or a table."""
 
@@ -94,6 +95,7 @@ class CatalogStatements:
         tables_name: The table that lists the tables.
         series_name: The table that lists their series.
         buckets_name: The table that lists the buckets that exist.
+        tags_name: The table that lists series by their tags.
     """
 
     def __init__(self, keyspace: str, catalog_keyspace: str | None = None) -> None:
@@ -101,6 +103,7 @@ class CatalogStatements:
         self.tables_name = catalog_name(TABLES, keyspace, place)
         self.series_name = catalog_name(SERIES, keyspace, place)
         self.buckets_name = catalog_name(BUCKETS, keyspace, place)
+        self.tags_name = catalog_name(TAGS, keyspace, place)
         tables, series = f"{place}.{self.tables_name}", f"{place}.{self.series_name}"
         of_shard = "WHERE table_name = ? AND incarnation = ? AND shard = ?"
         self.list_tables = f"SELECT name, state FROM {tables}"
@@ -123,14 +126,19 @@ class CatalogStatements:
             f"UPDATE {tables} SET record = ? WHERE name = ? "
             "IF state = ? AND incarnation = ? AND record = ?"
         )
-        self.add_series = (
-            f"INSERT INTO {series} (table_name, incarnation, shard, series) VALUES (?, ?, ?, ?)"
+        # Rows of version 0 are the series; those from 1 on are the log of their widths.
+        of_series = f"{of_shard} AND version = 0 AND series"
+        found = "series, tags, widths, WRITETIME(widths) AS written_us"
+        self.enter_series = (
+            f"INSERT INTO {series} (table_name, incarnation, shard, version, series, tags, widths) "
+            "VALUES (?, ?, ?, 0, ?, ?, ?) IF NOT EXISTS"
         )
-        self.has_series = f"SELECT series FROM {series} {of_shard} AND series = ?"
-        self.list_series = f"SELECT series FROM {series} {of_shard} AND series >= ?"
-        self.count_series = f"SELECT COUNT(*) AS n FROM {series} {of_shard}"
+        self.find_series = f"SELECT {found} FROM {series} {of_series} IN ?"
+        self.list_series = f"SELECT series FROM {series} {of_series} >= ?"
+        self.count_series = f"SELECT COUNT(*) AS n FROM {series} {of_shard} AND version = 0"
+        self.tags_of_shard = f"SELECT tags FROM {series} {of_shard} AND version = 0"
         self.drop_series = f"DELETE FROM {series} {of_shard}"
-        self.remove_series = f"DELETE FROM {series} {of_shard} AND series = ?"
+        self.remove_series = f"DELETE FROM {series} {of_series} = ? IF EXISTS"
         marks = f"{place}.{self.buckets_name}"
         self.mark_bucket = (
             f"INSERT INTO {marks} (table_name, incarnation, series, era, start, width) "
@@ -145,8 +153,30 @@ class CatalogStatements:
         }
         # Marks carry their expiry as write time, so a deletion needs a later one still.
         self.drop_buckets = f"DELETE FROM {marks} USING TIMESTAMP {2**62} {of_era}"
+        self.set_tags = f"UPDATE {series} SET tags = ? {of_series} = ? IF tags = ?"
+        self.set_widths = f"UPDATE {series} SET widths = ? {of_series} = ? IF widths = ?"
+        self.read_head = f"SELECT head FROM {series} {of_shard} LIMIT 1"
+        self.set_head = f"UPDATE {series} SET head = ? {of_shard} IF head = ?"
+        self.log_widths = (
+            f"INSERT INTO {series} (table_name, incarnation, shard, version, series, widths) "
+            "VALUES (?, ?, ?, ?, ?, ?)"
+        )
+        self.read_widths = (
+            "SELECT version, series, widths, WRITETIME(widths) AS written_us "
+            f"FROM {series} {of_shard} AND version > ?"
+        )
+        tags = f"{place}.{self.tags_name}"
+        of_tag = "WHERE table_name = ? AND incarnation = ? AND tag = ? AND value = ? AND shard = ?"
+        self.add_tag = (
+            f"INSERT INTO {tags} (table_name, incarnation, tag, value, shard, series) "
+            "VALUES (?, ?, ?, ?, ?, ?)"
+        )
+        self.list_tag = f"SELECT series FROM {tags} {of_tag} AND series >= ?"
+        self.count_tag = f"SELECT series FROM {tags} {of_tag} LIMIT ?"
+        self.remove_tag = f"DELETE FROM {tags} {of_tag} AND series = ?"
+        self.drop_tag = f"DELETE FROM {tags} {of_tag}"
         self._keyspace = keyspace
-        self._tables, self._series, self._buckets = tables, series, marks
+        self._tables, self._series, self._buckets, self._tags = tables, series, marks, tags
 
     def create_tables(self, table_id: UUID) -> str:
         """Return the statement that makes the catalog's list of tables."""
@@ -161,8 +191,10 @@ class CatalogStatements:
         """Return the statement that makes the catalog's list of series."""
         return (
             f"CREATE TABLE IF NOT EXISTS {self._series} (\n"
-            "  table_name text,\n  incarnation int,\n  shard int,\n  series text,\n"
-            "  PRIMARY KEY ((table_name, incarnation, shard), series)\n"
+            "  table_name text,\n  incarnation int,\n  shard int,\n  version int,\n"
+            "  series text,\n  head int static,\n  tags frozen<map<text, text>>,\n"
+            "  widths text,\n"
+            "  PRIMARY KEY ((table_name, incarnation, shard), version, series)\n"
             f") WITH ID = {table_id}\n  AND comment = 'series of treering tables'"
         )
 
@@ -175,6 +207,16 @@ class CatalogStatements:
             "  PRIMARY KEY ((table_name, incarnation, series, era), start, width)\n"
             f") WITH ID = {table_id}\n  AND CLUSTERING ORDER BY (start DESC, width ASC)\n"
             "  AND comment = 'buckets of treering tables that may hold readings'"
+        )
+
+    def create_tags(self, table_id: UUID) -> str:
+        """Return the statement that makes the catalog's index of tags."""
+        return (
+            f"CREATE TABLE IF NOT EXISTS {self._tags} (\n"
+            "  table_name text,\n  incarnation int,\n  tag text,\n  value text,\n"
+            "  shard int,\n  series text,\n"
+            "  PRIMARY KEY ((table_name, incarnation, tag, value, shard), series)\n"
+            f") WITH ID = {table_id}\n  AND comment = 'series of treering tables by tag'"
         )
 
     def drop_table(self, name: str) -> str:

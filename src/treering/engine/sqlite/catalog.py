@@ -20,25 +20,19 @@ from treering.core.table import TableSpec, check_unchanged
 from treering.engine.sqlite.database import connect, create_database, immediate, make_durable
 from treering.engine.sqlite.failures import busy, corrupt, translated
 from treering.engine.sqlite.segment_file import check_header
+from treering.engine.sqlite.series import SERIES_TABLES, SeriesList
 from treering.errors import SchemaMismatchError, StoreClosedError, UsageError
 
 APPLICATION_ID: Final = 0x54526374  # "TRct"
-FORMAT: Final = 1
-_PAGE_NAMES: Final = 1_000
+FORMAT: Final = 2
 
 _TABLES: Final = (
     "CREATE TABLE store(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     # record is the table as JSON; NULL once it was dropped.
     "CREATE TABLE tables(name TEXT PRIMARY KEY, incarnation INTEGER NOT NULL, record TEXT)"
     " WITHOUT ROWID",
-    "CREATE TABLE series(table_name TEXT NOT NULL, name TEXT NOT NULL,"
-    " PRIMARY KEY(table_name, name)) WITHOUT ROWID",
+    *SERIES_TABLES,
 )
-
-_FIRST_NAMES: Final = (
-    "SELECT name FROM series WHERE table_name = ? AND name >= ? ORDER BY name LIMIT ?"
-)
-_NEXT_NAMES: Final = _FIRST_NAMES.replace(">=", ">")
 
 
 def dropped(spec: TableSpec) -> SchemaMismatchError:
@@ -78,6 +72,7 @@ class Catalog:
         self._closed = False
         self._connection: sqlite3.Connection | None = None
         self.store_id = ""
+        self.series = SeriesList(self)
         with self._held("opening"):
             pass
 
@@ -103,6 +98,13 @@ class Catalog:
                 hint="choose an empty folder, or one that treering made",
             )
         check_header(connection, self.path, application_id=APPLICATION_ID, format_version=FORMAT)
+        (found_version,) = connection.execute("PRAGMA user_version").fetchone()
+        if found_version < FORMAT:
+            raise SchemaMismatchError(
+                f"{self.path} has format {found_version}; this release reads format {FORMAT}",
+                hint="export the readings with the release that wrote them, and import them anew",
+                path=str(self.path),
+            )
         rows = connection.execute("SELECT sql FROM sqlite_master WHERE type = 'table'")
         if {statement for (statement,) in rows} != set(_TABLES):
             raise corrupt(self.path, found="other tables", expected="those of a catalog")
@@ -120,6 +122,12 @@ class Catalog:
                 yield self._connection
         finally:
             self._lock.release()
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Hold the connection for a read."""
+        with self._held("reading") as connection:
+            yield connection
 
     @contextmanager
     def locked(self) -> Iterator[sqlite3.Connection]:
@@ -239,72 +247,8 @@ class Catalog:
                 (spec.name, spec.incarnation),
             ).rowcount
             if changed:
-                connection.execute("DELETE FROM series WHERE table_name = ?", (spec.name,))
+                self.series.drop(connection, spec.name)
         return bool(changed)
-
-    def add_series(self, spec: TableSpec, series: tuple[str, ...]) -> None:
-        """List series, durably; those that are listed stay.
-
-        Raises:
-            SchemaMismatchError: The table was dropped.
-        """
-        with self.locked() as connection:
-            self.check_there(spec)
-            connection.executemany(
-                "INSERT OR IGNORE INTO series VALUES(?, ?)", ((spec.name, name) for name in series)
-            )
-
-    def remove_series(self, spec: TableSpec, series: tuple[str, ...]) -> None:
-        """Take series off the list, durably.
-
-        Raises:
-            SchemaMismatchError: The table was dropped.
-        """
-        with self.locked() as connection:
-            self.check_there(spec)
-            connection.executemany(
-                "DELETE FROM series WHERE table_name = ? AND name = ?",
-                ((spec.name, name) for name in series),
-            )
-
-    def series(self, spec: TableSpec, prefix: str) -> Iterator[str]:
-        """Yield listed series that start with ``prefix``, by code point.
-
-        Pages of names are read as they are needed; no lock is held in between.
-        """
-        # UTF-8 sorts as code points do, and SQLite compares text as bytes.
-        after, is_first = prefix, True
-        while True:
-            with self._held("reading") as connection:
-                self.check_there(spec)
-                rows = connection.execute(
-                    _FIRST_NAMES if is_first else _NEXT_NAMES, (spec.name, after, _PAGE_NAMES)
-                ).fetchall()
-            for (name,) in rows:
-                if not name.startswith(prefix):
-                    return
-                yield name
-            if len(rows) < _PAGE_NAMES:
-                return
-            after, is_first = rows[-1][0], False
-
-    def has_series(self, spec: TableSpec, name: str) -> bool:
-        """Return whether the table lists the series."""
-        with self._held("reading") as connection:
-            self.check_there(spec)
-            row = connection.execute(
-                "SELECT 1 FROM series WHERE table_name = ? AND name = ?", (spec.name, name)
-            ).fetchone()
-        return row is not None
-
-    def series_count(self, spec: TableSpec) -> int:
-        """Return how many series the table lists."""
-        with self._held("reading") as connection:
-            self.check_there(spec)
-            row = connection.execute(
-                "SELECT count(*) FROM series WHERE table_name = ?", (spec.name,)
-            ).fetchone()
-        return int(row[0])
 
     def pause(self) -> bool:
         """Close the file and keep every thread out until :meth:`resume`; False where one is in."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -19,16 +19,18 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from treering.core.bucket import Bucket
+from treering.core.bucket import Bucket, BucketWidth
 from treering.core.columns import ColumnData, concat_columns
 from treering.core.delete_plan import PartitionDelete
 from treering.core.listing import BucketListing, ListedBuckets
 from treering.core.read_plan import PartitionRead
 from treering.core.segment import Segment, segment_length_s, segment_of, segment_starts_s
+from treering.core.series import SeriesRecord, check_tags, records_of
 from treering.core.table import TableSpec
+from treering.core.widths import LEASE_S
 from treering.core.write_plan import PartitionWrite
 from treering.engine.deletions import Deletion
-from treering.engine.protocol import ExpireReport, Page, PageRead, TableInfo
+from treering.engine.protocol import ExpireReport, Page, PageRead, TableInfo, WidthNews
 from treering.engine.sqlite.catalog import Catalog, dropped
 from treering.engine.sqlite.cells import encode_column
 from treering.engine.sqlite.folder import (
@@ -57,7 +59,6 @@ BUSY_TIMEOUT_S: Final = 10.0
 # From here on one listing of the folder is cheaper than asking for each file.
 _PROBES_MAX: Final = 32
 _WRITE_ATTEMPTS: Final = 5
-_SERIES_CACHED_MAX: Final = 1_000_000
 
 
 @dataclass(slots=True)
@@ -66,7 +67,6 @@ class _Opened:
 
     catalog: Catalog
     pool: SegmentPool
-    listed: dict[tuple[str, int], set[str]] = field(default_factory=dict)
 
 
 class SqliteEngine:
@@ -192,33 +192,62 @@ class SqliteEngine:
         """Remove the table's entry, then its folder; a crash in between leaves no table."""
         here = self._here()
         here.catalog.drop(spec)
-        here.listed.pop((spec.name, spec.incarnation), None)
         folder = table_folder(self.folder, spec)
         put_aside(folder)
         here.pool.forget(folder)
         sweep(self.folder, here.catalog)
 
-    def add_series(self, spec: TableSpec, series: tuple[str, ...]) -> None:
-        """List series durably; those listed by this process before cost nothing."""
-        here = self._here()
-        listed = here.listed.setdefault((spec.name, spec.incarnation), set())
-        fresh = tuple(name for name in series if name not in listed)
-        if not fresh:
-            if not table_folder(self.folder, spec).is_dir():
-                raise dropped(spec)
-            return
-        here.catalog.add_series(spec, fresh)
-        if len(listed) + len(fresh) > _SERIES_CACHED_MAX:
-            listed.clear()
-        listed.update(fresh)
+    def add_series(
+        self, spec: TableSpec, series: Iterable[str | SeriesRecord]
+    ) -> tuple[SeriesRecord, ...]:
+        """List series durably in one transaction; return what is listed of each."""
+        if not table_folder(self.folder, spec).is_dir():
+            raise dropped(spec)
+        return self._here().catalog.series.add(spec, records_of(series))
 
-    def series(self, spec: TableSpec, *, prefix: str = "") -> Iterator[str]:
-        """Yield the listed series that start with ``prefix``, sorted by code point."""
-        return self._here().catalog.series(spec, prefix)
+    def load_series(
+        self, spec: TableSpec, names: tuple[str, ...], *, lease_s: float = LEASE_S
+    ) -> dict[str, SeriesRecord]:
+        """Return the records of those that are listed."""
+        return self._here().catalog.series.load(spec, names)
+
+    def series(
+        self, spec: TableSpec, *, prefix: str = "", tags: Mapping[str, str] | None = None
+    ) -> Iterator[str]:
+        """Yield the listed series that start with ``prefix`` and have all ``tags``, sorted."""
+        return self._here().catalog.series.names(spec, prefix, check_tags(tags))
 
     def has_series(self, spec: TableSpec, name: str) -> bool:
         """Return whether the series is listed."""
-        return self._here().catalog.has_series(spec, name)
+        return bool(self._here().catalog.series.load(spec, (name,)))
+
+    def set_tags(self, spec: TableSpec, name: str, tags: Mapping[str, str]) -> SeriesRecord:
+        """Replace the tags of a listed series."""
+        return self._here().catalog.series.set_tags(spec, name, check_tags(tags))
+
+    def set_width(
+        self,
+        spec: TableSpec,
+        name: str,
+        width: BucketWidth,
+        *,
+        now_s: float,
+        lease_s: float = LEASE_S,
+    ) -> SeriesRecord:
+        """Change the width of a listed series from a date on, in one transaction."""
+        return self._here().catalog.series.set_width(
+            spec, name, width, now_s=now_s, lease_s=lease_s
+        )
+
+    def read_widths(
+        self, spec: TableSpec, seen: Any = None, *, lease_s: float = LEASE_S
+    ) -> WidthNews:
+        """Return the histories that changed."""
+        return self._here().catalog.series.read_widths(spec, seen or 0)
+
+    def server_time_s(self) -> float | None:
+        """Return None: the clock is this machine's."""
+        return None
 
     def submit_write(self, spec: TableSpec, write: PartitionWrite) -> Future[None]:
         """Write now; the future has completed. Each segment that is touched is one commit."""
@@ -255,9 +284,7 @@ class SqliteEngine:
 
     def remove_series(self, spec: TableSpec, series: tuple[str, ...]) -> None:
         """Take series off the list, durably."""
-        here = self._here()
-        here.catalog.remove_series(spec, series)
-        here.listed.get((spec.name, spec.incarnation), set()).difference_update(series)
+        self._here().catalog.series.remove(spec, series)
 
     def submit_read(self, spec: TableSpec, read: PageRead) -> Future[Page]:
         """Read now; the future has completed. A page may span segments."""
@@ -318,7 +345,7 @@ class SqliteEngine:
         return inspect_table(
             table_folder(self.folder, spec),
             spec,
-            series_count=here.catalog.series_count(spec),
+            series_count=here.catalog.series.count(spec),
             open_segment=self._open,
             is_thorough=is_thorough,
         )
