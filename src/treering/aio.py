@@ -249,6 +249,12 @@ class Table:
     delete = _awaited(BlockingTable.delete)
     plan_drop_series = _awaited(BlockingTable.plan_drop_series)
     drop_series = _awaited(BlockingTable.drop_series)
+    add_series = _awaited(BlockingTable.add_series)
+    add_many_series = _awaited(BlockingTable.add_many_series)
+    plan_series = _awaited(BlockingTable.plan_series)
+    series_record = _awaited(BlockingTable.series_record)
+    set_tags = _awaited(BlockingTable.set_tags)
+    set_bucket = _awaited(BlockingTable.set_bucket)
 
     async def series(self, *args: Any, **choices: Any) -> AsyncIterator[str]:
         """Yield ids of series, as the blocking table does; read as they are asked for."""
