@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import Final
 
-from treering.core.bucket import Bucket
 from treering.core.retention import SPEC_LEASE_S, RetentionPlan, buckets_to_mark, plan_retention
 from treering.core.table import TableSpec
 from treering.core.units import parse_duration_s
 from treering.core.window import Window, parse_window
 from treering.errors import DesignError
+from treering.leases import SeriesLease
 from treering.table_context import TableContext
 
-_MARKS_AT_ONCE: Final = 200
+# Times 16 buckets: the most marks in flight.
+_SERIES_AT_ONCE: Final = 16
 
 
 class RetentionVerbs:
@@ -26,6 +26,7 @@ class RetentionVerbs:
     _spec: TableSpec
     _context: TableContext
     _lock: threading.Lock
+    _lease: SeriesLease
     _fresh_until_s: float = 0.0
 
     def plan_retention(
@@ -104,12 +105,17 @@ class RetentionVerbs:
         engine = self._context.engine
         if not after.index_trusted:
             return
-        buckets = buckets_to_mark(after, self._now_s())
-        marks: Iterator[tuple[str, Bucket]] = (
-            (name, bucket) for name in engine.series(self._spec) for bucket in buckets
-        )
-        while page := tuple(islice(marks, _MARKS_AT_ONCE)):
-            engine.mark_buckets(after, page).result()
+        now_s = self._now_s()
+        now_ts = now_s * after.precision.per_s
+        names = iter(engine.series(self._spec))
+        while page := tuple(islice(names, _SERIES_AT_ONCE)):
+            widths = self._lease.widths_to_write(page, now_ts)
+            marks = tuple(
+                (name, bucket)
+                for name in page
+                for bucket in buckets_to_mark(after, now_s, widths.get(name, ()))
+            )
+            engine.mark_buckets(after, marks).result()
 
     def _now_s(self) -> int:
         return self._context.clock() // 1_000_000_000

@@ -20,6 +20,7 @@ from treering.core.schema import parse_columns
 from treering.core.segment import segment_length_s
 from treering.core.table import TableSpec
 from treering.core.units import DAY_S, HOUR_S
+from treering.core.widths import WidthSince
 from treering.errors import UsageError
 
 NOW_S = 1_764_504_000
@@ -125,3 +126,11 @@ def test_alter_changes_lifetimes_and_windows_and_nothing_else() -> None:
     assert "read_repair" not in cql.partition(" AND comment")[0]
     assert "'compaction_window_size': '3'" in cql
     assert "CLUSTERING" not in cql
+
+
+def test_series_of_another_width_is_marked_by_its_own_buckets() -> None:
+    spec = spec_of()
+    history = (WidthSince(width=BucketWidth.HOUR, since_s=None),)
+    buckets = buckets_to_mark(spec, NOW_S, history)
+    assert {bucket.width for bucket in buckets} == {BucketWidth.HOUR}
+    assert len(buckets) == REMARKED_MAX

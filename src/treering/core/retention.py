@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from treering.core.bucket import Bucket, buckets_between
+from treering.core.bucket import Bucket
 from treering.core.design import Design, Overrides, plan_design
 from treering.core.expiry import EXPIRED_CHECK_S, render_day
 from treering.core.segment import segment_length_s
 from treering.core.table import TableSpec
 from treering.core.units import Interval, render_bytes, render_duration
+from treering.core.widths import History, last_width, slices_between
 from treering.core.window import Window
 from treering.core.workload import Strategy
 from treering.errors import UsageError
@@ -221,17 +222,19 @@ def _unchanged(
     return tuple(words)
 
 
-def buckets_to_mark(spec: TableSpec, now_s: int) -> tuple[Bucket, ...]:
-    """Return the newest buckets that writers may be at while the retention grows.
+def buckets_to_mark(spec: TableSpec, now_s: int, history: History = ()) -> tuple[Bucket, ...]:
+    """Return the newest buckets that writers of a series may be at while the retention grows.
 
     A writer that does not know of the change yet marks a bucket for the old retention, while the
     server already gives its readings the new one; so these are marked anew first.
     """
     end_s = now_s + spec.future_limit_s + 2 * SPEC_LEASE_S
-    back_s = min(spec.window_s or 0, (REMARKED_MAX - 1) * spec.width.length_s)
+    width = last_width(history, spec.width)
+    back_s = min(spec.window_s or 0, (REMARKED_MAX - 1) * width.length_s)
     per_s = spec.precision.per_s
     around = Interval((now_s - back_s) * per_s, end_s * per_s, spec.precision)
-    return buckets_between(around, spec.width)[-REMARKED_MAX:]
+    slices = slices_between(around, history, spec.width)
+    return tuple(piece.bucket for piece in slices)[-REMARKED_MAX:]
 
 
 def render_retention_plan(plan: RetentionPlan) -> str:
