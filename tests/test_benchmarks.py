@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import index_cassandra, rows_cassandra, rows_embedded, writer
+from benchmarks import catalog, index_cassandra, rows_cassandra, rows_embedded, writer
 from benchmarks.measure import Result, render_results, write_results
 
 
@@ -32,6 +32,12 @@ def test_cassandra_benchmark_runs() -> None:
 def test_index_benchmark_runs() -> None:
     results = index_cassandra.run(days=40, series=20, rows=2)
     assert [result.unit for result in results] == ["calls/s", "readings/s", "readings/s"]
+
+
+@pytest.mark.usefixtures("cassandra_programs")
+def test_catalog_benchmark_runs() -> None:
+    results = catalog.run(series=200, single=2)
+    assert [result.unit for result in results] == ["series/s", "times/s", "times/s"]
 
 
 def test_results_are_rows_of_json(tmp_path: Path) -> None:

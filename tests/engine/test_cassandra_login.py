@@ -126,6 +126,7 @@ def read_all_of(store: Store, name: str) -> None:
     """Do what a reader does."""
     table = store.table(name)
     assert list(table.series()) == ["s"]
+    assert list(table.series(tags={"site": "north"})) == []
     assert len(table.read("s", "-90d")) == 1
     assert table.latest("s")["value"].tolist() == [1.0]
     assert table.info().series_count == 1
@@ -139,8 +140,9 @@ def read_all_of(store: Store, name: str) -> None:
 
 def write_new_series(store: Store, name: str) -> None:
     """Do what a writer does."""
-    report = store.table(name).write("new", [_now_ms()], unit="ms", value=[2.0])
-    assert report.accepted == 1
+    table = store.table(name)
+    assert table.write("new", [_now_ms()], unit="ms", value=[2.0]).accepted == 1
+    assert table.add_series("newer", bucket="hour", tags={"site": "north"}).widths
 
 
 def run_the_place(store: Store, name: str) -> None:
