@@ -234,6 +234,30 @@ class Link:
             if host.datacenter == self.local_dc
         )
 
+    def write_all(self, cql: str, rows: Sequence[tuple[Any, ...]], what: str) -> None:
+        """Run one write of the catalog for each row, side by side; all are durable then.
+
+        Raises:
+            EngineTimeoutError: The outcome is unknown; doing it again is safe.
+            EngineError: One failed.
+        """
+        timeout_s = time_left_s(self.timeout_s)
+        try:
+            statement = self.prepare(cql)
+            futures = []
+            for values in rows:
+                bound = statement.bind(values)
+                bound.consistency_level = self.catalog_consistency
+                futures.append(
+                    self.session.execute_async(
+                        bound, execution_profile=self._rows_profile, timeout=timeout_s
+                    )
+                )
+            for future in futures:
+                future.result()
+        except Exception as error:
+            raise self.error_of(error, what, is_write=True) from error
+
     def write_if(
         self, parts: Sequence[tuple[str, tuple[Any, ...]]], *, what: str, commit: int
     ) -> None:

@@ -135,8 +135,7 @@ class SeriesList:
             if not new:
                 return there
             # First the index: an entry without a series is passed over, the other is not found.
-            for record in new:
-                self._tags.add(spec, shard, record.name, record.tags)
+            self._tags.add(spec, shard, {record.name: record.tags for record in new})
             self._enter(spec, shard, new, what)
             return None
 
@@ -214,7 +213,7 @@ class SeriesList:
             if record.tags == tags:
                 return record
             old.update(record.tags)
-            self._tags.add(spec, shard, name, tags)
+            self._tags.add(spec, shard, {name: tags})
             values = (dict(tags) or None, *key, name, dict(record.tags) or None)
             self._link.write_if(
                 [(self._cql.set_tags, values)], what=what, commit=self._commit_level()

@@ -17,6 +17,9 @@ from treering.engine.cassandra.statements import CatalogStatements
 CANDIDATES_MAX: Final = 100
 """How many series of an index are looked at with one request."""
 
+IN_FLIGHT_MAX: Final = 32
+"""How many entries are written side by side for one shard."""
+
 _COUNTED_MAX: Final = 500
 
 
@@ -27,14 +30,22 @@ class TagIndex:
         self._link = link
         self._cql = statements
 
-    def add(self, spec: TableSpec, shard: int, series: str, tags: Mapping[str, str]) -> None:
-        """Enter a series under each of its tags."""
-        for tag, value in tags.items():
-            self._link.write(
-                self._cql.add_tag,
-                *(spec.name, spec.incarnation, tag, value, shard, series),
-                what=f"indexing the tags of {series} of {spec.name}",
-            )
+    def add(self, spec: TableSpec, shard: int, tags: Mapping[str, Mapping[str, str]]) -> None:
+        """Enter series under each of their tags, side by side.
+
+        Args:
+            spec: The table.
+            shard: The shard of the series.
+            tags: The tags of each series.
+        """
+        entries = [
+            (spec.name, spec.incarnation, tag, value, shard, series)
+            for series, its in tags.items()
+            for tag, value in its.items()
+        ]
+        what = f"indexing the tags of {len(tags)} series of {spec.name}"
+        for start in range(0, len(entries), IN_FLIGHT_MAX):
+            self._link.write_all(self._cql.add_tag, entries[start : start + IN_FLIGHT_MAX], what)
 
     def remove(self, spec: TableSpec, shard: int, series: str, tags: Mapping[str, str]) -> None:
         """Remove a series from under tags that it has no more."""
