@@ -34,6 +34,8 @@ LAYERS: dict[str, int] = {
     "aio": 3,
     "leases": 3,
     "table_series": 3,
+    "adopting": 3,
+    "table_adopted": 3,
     "table": 3,
     "table_removal": 3,
     "newest": 3,

@@ -6,6 +6,7 @@ own.
 """
 
 from treering.clock import ManualClock
+from treering.core.adopt import AdoptPlan
 from treering.core.bucket import (
     Bucket,
     BucketWidth,
@@ -24,6 +25,7 @@ from treering.core.series import SeriesRecord
 from treering.core.units import Interval, Precision
 from treering.core.widths import WidthSince
 from treering.core.write_plan import Reason, Refusal
+from treering.engine.protocol import SeriesScan
 from treering.errors import (
     CorruptDataError,
     DesignError,
@@ -56,6 +58,7 @@ from treering.writer import Writer
 from treering.writer_report import WriterReport
 
 __all__ = [
+    "AdoptPlan",
     "Bucket",
     "BucketWidth",
     "Column",
@@ -87,6 +90,7 @@ __all__ = [
     "SchemaMismatchError",
     "SeriesNotFoundError",
     "SeriesRecord",
+    "SeriesScan",
     "Store",
     "StoreBusyError",
     "StoreClosedError",

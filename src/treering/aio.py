@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from treering.clock import Clock, system_clock
+from treering.core.adopt import AdoptPlan
 from treering.core.bucket import BucketWidth
 from treering.core.schema import Column
 from treering.core.table import TableSpec
@@ -255,6 +256,7 @@ class Table:
     series_record = _awaited(BlockingTable.series_record)
     set_tags = _awaited(BlockingTable.set_tags)
     set_bucket = _awaited(BlockingTable.set_bucket)
+    scan_series = _awaited(BlockingTable.scan_series)
 
     async def series(self, *args: Any, **choices: Any) -> AsyncIterator[str]:
         """Yield ids of series, as the blocking table does; read as they are asked for."""
@@ -299,6 +301,15 @@ class Store:
     def stats(self) -> StoreStats:
         """Return what the store did so far; nothing is awaited and nothing is sent."""
         return self.blocking.stats()
+
+    async def adopt(self, table: str | AdoptPlan, **choices: Any) -> Table:
+        """Adopt a table that others made, as :meth:`treering.Store.adopt` does."""
+        adopted = await self._runner.call(lambda: self.blocking.adopt(table, **choices))
+        return Table(adopted, self._runner)
+
+    async def plan_adopt(self, table: str, **choices: Any) -> AdoptPlan:
+        """Plan that and change nothing, as :meth:`treering.Store.plan_adopt` does."""
+        return await self._runner.call(lambda: self.blocking.plan_adopt(table, **choices))
 
     create_from = _table_awaited(BlockingStore.create_from)
     table = _table_awaited(BlockingStore.table)

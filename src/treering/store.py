@@ -12,7 +12,9 @@ from types import TracebackType
 from typing import Any, Final, Self
 from weakref import WeakSet
 
+from treering.adopting import adopt, plan_adoption
 from treering.clock import Clock, WriteClock, system_clock
+from treering.core.adopt import AdoptPlan
 from treering.core.bucket import BucketWidth
 from treering.core.design import Design, Overrides, Window, Workload, plan_design
 from treering.core.schema import check_identifier, parse_columns
@@ -180,6 +182,42 @@ class Store:
         )
         return CreatePlan(spec=spec, steps=self._engine.plan_create(spec))
 
+    def plan_adopt(self, table: str, **choices: Any) -> AdoptPlan:
+        """Plan the adoption of a table that others made, and change nothing.
+
+        What is not said is inferred from the schema and a bounded sample of the rows, and what is
+        said is checked against them.
+
+        Args:
+            table: ``keyspace.table``, or a table of the store's keyspace.
+            **choices: ``name`` (what it is called here), ``series`` (columns of the partition
+                key), ``bucket`` (a column, or ``none``), ``bucket_form`` (``{series}:{bucket}``,
+                ``%Y%m%d``, ``date``, ``epoch-ms``), ``width``, ``time``, ``time_unit``,
+                ``values`` (columns, or column by name), ``retention``, ``rate``, ``look_back``,
+                ``finer``, ``future_limit``.
+
+        Raises:
+            UsageError: No such table, a schema that does not fit, or more has to be said.
+            SchemaMismatchError: A sampled row contradicts what was said; names it.
+        """
+        self._check_open()
+        now_s = self._clock() // 1_000_000_000
+        return plan_adoption(self._engine, table, now_s=now_s, **choices)
+
+    def adopt(self, table: str | AdoptPlan, **choices: Any) -> Table:
+        """Enter a table that others made into the catalog; the table itself is left as it is.
+
+        Args:
+            table: As :meth:`plan_adopt`, or the plan that it returned.
+            **choices: As :meth:`plan_adopt`.
+
+        Raises:
+            UsageError, SchemaMismatchError: As :meth:`plan_adopt`; or the name is taken.
+        """
+        self._check_open()
+        plan = self.plan_adopt(table, **choices) if isinstance(table, str) else table
+        return self._table(adopt(self._engine, plan))
+
     def table(self, name: str) -> Table:
         """Return the table of that name.
 
@@ -204,7 +242,7 @@ class Store:
         return self._engine.table_names()
 
     def drop(self, name: str) -> None:
-        """Remove a table with all its readings.
+        """Remove a table with all its readings; of an adopted one only the catalog's entry.
 
         Raises:
             TableNotFoundError: There is none.

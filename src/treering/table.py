@@ -29,6 +29,7 @@ from treering.leases import LeaseTerms, SeriesLease
 from treering.newest import STEP_BUCKETS, NewestSearch
 from treering.reading import reading_of
 from treering.readings import Readings, readings_from_parts
+from treering.table_adopted import AdoptedVerbs
 from treering.table_context import TableContext
 from treering.table_removal import RemovalVerbs
 from treering.table_series import SeriesVerbs, series_names
@@ -41,7 +42,7 @@ TIMEOUT_S: Final = 300.0
 _LOOK_BACK_S: Final = 10 * YEAR_S
 
 
-class Table(SeriesVerbs, RemovalVerbs):
+class Table(SeriesVerbs, RemovalVerbs, AdoptedVerbs):
     """A set of series with the same columns and one retention. Safe to use from any thread."""
 
     def __init__(
@@ -485,7 +486,8 @@ class Table(SeriesVerbs, RemovalVerbs):
         widths = self._lease.widths_to_read(names, now_ts)
         if not self._spec.index_trusted:
             # A series that never was costs one look into the catalog, not a walk.
-            names = tuple(name for name in names if self._lease.is_known(name))
+            known = (n for n in names if self._spec.is_adopted or self._lease.is_known(n))
+            names = tuple(known)
 
         def plan_of(series: Sequence[str], interval: Interval, limit: int) -> ReadPlan:
             return plan_read(
@@ -511,6 +513,8 @@ class Table(SeriesVerbs, RemovalVerbs):
 
     def _oldest_looked_at(self, look_back: str | float | None) -> int:
         now_ts = self._now_ts()
+        if look_back is None:
+            look_back = self._spec.layout.look_back_s
         if look_back is None and self._spec.retention_s is None:
             look_back = _LOOK_BACK_S
         if look_back is None:
@@ -537,7 +541,8 @@ class Table(SeriesVerbs, RemovalVerbs):
         )
 
     def _check_listed(self, result: Readings, missing_ok: bool) -> None:
-        if missing_ok:
+        # Others write series that nobody lists: one that is not listed may well have readings.
+        if missing_ok or self._spec.is_adopted:
             return
         for name, rows in zip(result.series, result.series_rows, strict=True):
             if rows == 0 and not self._lease.is_known(name):

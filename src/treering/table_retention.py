@@ -12,7 +12,7 @@ from treering.core.retention import SPEC_LEASE_S, RetentionPlan, buckets_to_mark
 from treering.core.table import TableSpec
 from treering.core.units import parse_duration_s
 from treering.core.window import Window, parse_window
-from treering.errors import DesignError
+from treering.errors import DesignError, UsageError
 from treering.leases import SeriesLease
 from treering.table_context import TableContext
 
@@ -43,6 +43,11 @@ class RetentionVerbs:
         Cost:
             Reads the catalog and, on Cassandra, the table's options.
         """
+        if self._spec.is_adopted:
+            raise UsageError(
+                f"the options of {self._spec.name!r} are those of who made it, and stay so",
+                hint="drop it here, which leaves it as it is, and adopt it with another retention",
+            )
         self._refresh(is_forced=True)
         text = str(retention).lower()
         is_endless = text in ("forever", "for ever", "none")

@@ -78,8 +78,18 @@ class SeriesVerbs:
         elif bucket is not None:
             width = BucketWidth.from_text(bucket)
         is_own = width is not self._spec.width
+        if is_own:
+            self._check_widths_are_ours()
         widths = (WidthSince(width=width, since_s=None),) if is_own else ()
         return SeriesRecord(name=check_series(name), tags=check_tags(tags), widths=widths)
+
+    def _check_widths_are_ours(self) -> None:
+        if self._spec.is_adopted:
+            raise UsageError(
+                f"others write to {self._spec.name!r} too, all in buckets of one "
+                f"{self._spec.width}: no series of it can have another width",
+                hint="move its readings to a table of treering's own",
+            )
 
     def add_many_series(self, series: Iterable[SeriesRecord]) -> tuple[SeriesRecord, ...]:
         """Enter many series at once; each is a record of :meth:`plan_series`.
@@ -132,6 +142,7 @@ class SeriesVerbs:
             WidthError: No such width, or another change is pending.
             EngineTimeoutError: The outcome is unknown; doing it again is safe.
         """
+        self._check_widths_are_ours()
         record = self._context.engine.set_width(
             self._spec,
             check_series(name),

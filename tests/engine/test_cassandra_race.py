@@ -5,14 +5,18 @@ from __future__ import annotations
 import multiprocessing
 import time
 import uuid
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import treering
 from tests.engine.contract import NOW_MS, fresh_name, read_all, spec_of, write_of
-from treering.engine.cassandra import CassandraEngine
+from treering.engine.cassandra import CassandraEngine, creation_lock
 from treering.testing import LocalCassandra
+
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
 
 WORKERS = 8
 
@@ -38,12 +42,12 @@ def _work(url: str, name: str, number: int, barrier: Any, answers: Any) -> None:
         answers.put((number, bucket, "failed", repr(error)))
 
 
-def race(url: str, name: str) -> list[tuple[Any, ...]]:
-    """Create a table in eight processes at once; return what each of them got."""
+def race(url: str, name: str, work: Any = _work) -> list[tuple[Any, ...]]:
+    """Do the same in eight processes at once; return what each of them got."""
     context = multiprocessing.get_context("spawn")
     barrier, answers = context.Barrier(WORKERS), context.Queue()
     workers = [
-        context.Process(target=_work, args=(url, name, number, barrier, answers))
+        context.Process(target=work, args=(url, name, number, barrier, answers))
         for number in range(WORKERS)
     ]
     for worker in workers:
@@ -80,6 +84,67 @@ def test_eight_processes_that_create_at_once_make_one_table(
 ) -> None:
     url, name = cassandra_node.url(f"race_{uuid.uuid4().hex[:8]}"), fresh_name("readings")
     check_race(race(url, name), url, name)
+
+
+def noon() -> treering.ManualClock:
+    """Return a clock that stands just after the readings of these tests."""
+    return treering.ManualClock(str(np.datetime64(NOW_MS + 60_000, "ms")) + "Z")
+
+
+def _create_and_write(url: str, name: str, number: int, barrier: Any, answers: Any) -> None:
+    try:
+        with treering.open(url, clock=noon(), replication={"datacenter1": 1}) as store:
+            barrier.wait(timeout=120)
+            t = store.create(name, rate="1/s", retention="30d")
+            first = NOW_MS + number * 1_000
+            times = np.arange(first, first + 100)
+            for series in (f"own-{number}", "shared"):
+                report = t.write(series, times, unit="ms", value=np.full(100, float(number)))
+                assert report.accepted == 100
+            answers.put((number, str(t.bucket), t.spec.incarnation))
+    except Exception as error:  # noqa: BLE001
+        answers.put((number, "failed", repr(error)))
+
+
+def test_eight_processes_that_create_and_write_at_once_lose_nothing(
+    cassandra_node: LocalCassandra,
+) -> None:
+    url, name = cassandra_node.url(f"race_{uuid.uuid4().hex[:8]}"), fresh_name("readings")
+    got = race(url, name, _create_and_write)
+    assert sorted(got) == [(number, "day", 1) for number in range(WORKERS)]
+    with treering.open(url, clock=noon()) as store:
+        t = store.table(name)
+        assert t.info().problems == ()
+        assert len(list(t.series())) == WORKERS + 1
+        start = np.datetime64(NOW_MS, "ms")
+        for number in range(WORKERS):
+            own = t.read(f"own-{number}", start, start + np.timedelta64(1, "h"))
+            assert own["value"].tolist() == [float(number)] * 100
+        shared = t.read("shared", start, start + np.timedelta64(1, "h"))
+        assert shared["value"].tolist() == [float(n) for n in range(WORKERS) for _ in range(100)]
+
+
+def test_creator_that_died_with_the_lock_is_replaced(
+    cassandra_node: LocalCassandra, cassandra_session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(creation_lock, "TAKE_OVER_S", 0.5)
+    keyspace, name = f"race_{uuid.uuid4().hex[:8]}", fresh_name("readings")
+    engine = CassandraEngine.connect(cassandra_node.url(keyspace), replication={"datacenter1": 1})
+    try:
+        spec = engine.create_table(spec_of(name))
+        cassandra_session.execute(f"DROP TABLE {keyspace}.{name}")
+        cassandra_session.execute(
+            f"UPDATE {keyspace}.treering_tables SET state = 'creating by somebody' "
+            "WHERE name = %s IF EXISTS",
+            (name,),
+        )
+        assert engine.load_table(name) is None
+        started_s = time.monotonic()
+        assert engine.create_table(spec_of(name)) == spec
+        assert time.monotonic() - started_s >= 0.5
+        assert engine.load_table(name) == spec
+    finally:
+        engine.close()
 
 
 @pytest.mark.slow

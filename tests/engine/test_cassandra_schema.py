@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.engine.contract import spec_of
+from treering.core.ddl import render_comment
 from treering.core.table import TableSpec
 from treering.core.units import Precision
 from treering.engine.cassandra.schema import column_differences, option_differences, table_id_of
@@ -62,6 +63,8 @@ def options_of(spec: TableSpec, **changes: Any) -> dict[str, Any]:
         "default_time_to_live": spec.design.ttl_s,
         "gc_grace_seconds": spec.design.gc_grace_s,
         "compaction": compaction | changes.pop("compaction", {}),
+        "read_repair": "NONE",
+        "comment": render_comment(spec.design),
         **changes,
     }
 
@@ -78,12 +81,21 @@ def test_options_as_designed_have_no_difference() -> None:
         ({"gc_grace_seconds": 1}, "gc_grace_seconds is 1"),
         ({"compaction": {"class": "x.SizeTieredCompactionStrategy"}}, "compaction is SizeTiered"),
         ({"compaction": {"compaction_window_size": "7"}}, "compaction window is 7 DAYS"),
+        ({"compaction": {"enabled": "false"}}, "compaction enabled is false"),
+        ({"compaction": {"timestamp_resolution": "MILLISECONDS"}}, "timestamp_resolution is MILLI"),
+        ({"read_repair": "BLOCKING"}, "read_repair is BLOCKING on the server, not NONE"),
+        ({"comment": "mine"}, "comment does not hold its design any more"),
+        ({"comment": " treering-design: {"}, "cannot be read"),
+        (
+            {"comment": render_comment(spec_of("u", bucket="hour").design)},
+            "bucket is hour in the table's comment, not day as designed",
+        ),
     ],
 )
 def test_difference_of_options_is_told_with_both_sides(changes: dict[str, Any], said: str) -> None:
     spec = spec_of("t")
-    (difference,) = option_differences(spec, options_of(spec, **changes))
-    assert said in difference
+    differences = option_differences(spec, options_of(spec, **changes))
+    assert said in differences[0]
 
 
 def test_table_id_is_the_same_for_everyone_and_differs_by_every_part() -> None:

@@ -56,6 +56,7 @@ def _document(table: Table, facts: TableInfo) -> dict[str, Any]:
         "finer": table.spec.finer,
         "future_limit_s": table.spec.future_limit_s,
         "design": table.spec.design.to_json(),
+        "adopted": None if table.spec.adopted is None else table.spec.adopted.to_json(),
         "parts": [dict(part) for part in facts.parts],
         "problems": list(facts.problems),
     }
@@ -106,12 +107,22 @@ def _detail(table: Table, facts: TableInfo) -> list[Any]:
         f"finer is {'floored' if table.spec.finer == 'floor' else 'refused'}",
         f"  series      {facts.series_count:,}",
         f"  on disk     {_size(facts.disk_bytes)}",
+        *_adopted(table),
         *(f"  problem     {problem}" for problem in facts.problems),
     ]
     parts: list[Any] = [Text(line) for line in lines]
     if facts.parts:
         parts.append(render_parts(facts))
     return parts
+
+
+def _adopted(table: Table) -> list[str]:
+    layout = table.spec.adopted
+    if layout is None:
+        return []
+    place = ".".join(filter(None, (layout.keyspace, layout.table)))
+    bucket = "no bucket" if layout.bucket is None else layout.bucket.form.text
+    return [f"  adopted     {place}: {layout.series_text}, {bucket}, {layout.time.name}"]
 
 
 def render_parts(facts: TableInfo) -> Any:

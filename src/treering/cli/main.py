@@ -9,6 +9,7 @@ from typing import Any, Final
 import typer
 
 from treering.cli.add_series import add_series
+from treering.cli.adopt import adopt
 from treering.cli.create import create
 from treering.cli.delete import delete, drop_series
 from treering.cli.demo import demo
@@ -64,6 +65,7 @@ def _root(
 _COMMANDS: Final[tuple[tuple[str, Any], ...]] = (
     ("design", design),
     ("create", create),
+    ("adopt", adopt),
     ("import", import_),
     ("read", read),
     ("latest", latest),

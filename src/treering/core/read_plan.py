@@ -123,13 +123,16 @@ def plan_read(
         widths: The widths of the series that do not simply have the table's.
 
     Raises:
-        UsageError: A reversed interval, an unknown column or order, a limit below one.
+        UsageError: A reversed interval, an unknown column or order, a limit below one, a series id
+            that the table cannot have.
         FanOutTooWideError: Too many partitions or readings; says what would fit.
     """
     _check_request(interval, order, limit, spec)
     chosen = spec.selected(columns)
     clipped = interval.clipped(spec.oldest_ts(now_ts), spec.precision.ts_end)
     names = tuple(dict.fromkeys(series))
+    for name in names:
+        spec.layout.values_of(name)
     own = {name: widths[name] for name in names if widths and widths.get(name)}
     count = count_slices(clipped, (), spec.width) * (len(names) - len(own))
     count += sum(count_slices(clipped, history, spec.width) for history in own.values())

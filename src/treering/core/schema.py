@@ -114,6 +114,11 @@ def check_identifier(name: str, what: str) -> str:
     return name
 
 
+def is_reserved(name: str) -> bool:
+    """Return whether CQL takes the name in quotes only."""
+    return name in _RESERVED
+
+
 def check_series(series: str) -> str:
     """Return a series id that every engine keeps exactly.
 

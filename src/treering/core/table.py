@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, cast
 
 from treering.core.bucket import BucketWidth
 from treering.core.design import Design
+from treering.core.layout import Layout, own_layout
 from treering.core.schema import Column, check_identifier
 from treering.core.units import Precision
 from treering.errors import SchemaMismatchError, UsageError
@@ -40,6 +42,7 @@ class TableSpec:
             others need not be read: only where treering alone writes, from the table's start.
         segment_s: Length of the embedded engine's files where it no longer follows from the window,
             because the retention was changed; seconds.
+        adopted: Where readings stand in a table that treering did not make; None for its own.
     """
 
     name: str
@@ -49,6 +52,7 @@ class TableSpec:
     incarnation: int = 0
     index_trusted: bool = True
     segment_s: int | None = None
+    adopted: Layout | None = None
 
     def __post_init__(self) -> None:
         check_identifier(self.name, "table")
@@ -61,6 +65,29 @@ class TableSpec:
             raise UsageError(f"finer={self.finer!r} is not known", hint="use 'floor' or 'refuse'")
         if self.future_limit_s < 0:
             raise UsageError(f"the future limit cannot be negative: {self.future_limit_s} s")
+        self._check_layout()
+
+    def _check_layout(self) -> None:
+        layout = self.layout
+        if self.is_adopted and self.index_trusted:
+            raise UsageError(f"others write to {self.name!r}: its list of buckets cannot be whole")
+        if layout.time.precision is not self.precision:
+            raise UsageError(
+                f"the time column of {self.name!r} counts {layout.time.unit}, which is not the "
+                f"precision {self.precision}"
+            )
+        if layout.bucket is not None:
+            layout.bucket.form.check_width(self.width)
+
+    @property
+    def layout(self) -> Layout:
+        """Where readings stand in the table on the server."""
+        return self.adopted or own_layout(self.name, self.precision)
+
+    @property
+    def is_adopted(self) -> bool:
+        """Whether others made the table, and may write to it: what is listed is not all."""
+        return self.adopted is not None
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -155,12 +182,13 @@ class TableSpec:
             "window_s": self.window_s,
             "finer": self.finer,
             "future_limit_s": self.future_limit_s,
+            "layout": None if self.adopted is None else json.dumps(self.adopted.to_json()),
         }
 
     def to_json(self) -> dict[str, Any]:
         """Return the catalog's record of this table."""
         later = {} if self.segment_s is None else {"segment_s": self.segment_s}
-        return {
+        record = {
             **later,
             "format": CATALOG_FORMAT,
             "name": self.name,
@@ -170,6 +198,7 @@ class TableSpec:
             "incarnation": self.incarnation,
             "index_trusted": self.index_trusted,
         }
+        return record if self.adopted is None else {**record, "layout": self.adopted.to_json()}
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> TableSpec:
@@ -189,6 +218,7 @@ class TableSpec:
                 # Tables of format 1 were written to without marks.
                 index_trusted=record.get("index_trusted") is True,
                 segment_s=record.get("segment_s"),
+                adopted=Layout.from_json(record["layout"]) if record.get("layout") else None,
             )
         except (KeyError, TypeError, ValueError) as error:
             raise SchemaMismatchError(

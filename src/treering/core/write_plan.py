@@ -185,6 +185,8 @@ def plan_write(
             all refused, or the first or the last kept.
         widths: The widths of the series, where it does not simply have the table's.
     """
+    spec.layout.values_of(readings.series)
+    readings = _as_stored(spec, readings)
     reason = _reasons(spec, readings, now_ts)
     order = np.lexsort((np.arange(len(reason)), readings.ts))
     order = order[reason[order] < 0]
@@ -201,6 +203,17 @@ def plan_write(
         floored=int(readings.finer[kept].sum()),
         repeats=repeats,
     )
+
+
+def _as_stored(spec: TableSpec, readings: WriteInput) -> WriteInput:
+    """Floor event times to what the time column counts, and mark those that it cannot hold."""
+    time = spec.layout.time
+    step, (start, end) = time.step, time.range
+    timed = readings.timed & (readings.ts >= start) & (readings.ts < end)
+    if step == 1:
+        return replace(readings, timed=timed)
+    rest = readings.ts % step
+    return replace(readings, ts=readings.ts - rest, timed=timed, finer=readings.finer | (rest != 0))
 
 
 def _reasons(spec: TableSpec, readings: WriteInput, now_ts: int) -> npt.NDArray[np.int8]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from treering.core.bucket import Bucket, BucketWidth
 from treering.core.columns import ColumnData
 from treering.core.delete_plan import PartitionDelete
+from treering.core.foreign import ForeignTable, Sample
 from treering.core.listing import BucketListing, ListedBuckets
 from treering.core.read_plan import Order, PartitionRead
 from treering.core.schema import Column
@@ -146,6 +147,68 @@ def listed_record(record: SeriesRecord | None, spec: TableSpec, name: str) -> Se
             series=name,
         )
     return record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesScan:
+    """Series that were found by going through the partitions of a table.
+
+    Attributes:
+        series: The series found, each once.
+        partitions: How many partitions were looked at.
+        unnamed: Partitions whose key gives no series id that treering takes.
+        next_token: Where to go on; None where the table's end was reached.
+    """
+
+    series: tuple[str, ...]
+    partitions: int
+    unnamed: int
+    next_token: int | None
+
+
+class Adopter(Protocol):
+    """What an engine does for tables that others made, where it can have such."""
+
+    @property
+    def keyspace(self) -> str:
+        """Where a table is looked for whose keyspace is not said."""
+        ...
+
+    def read_foreign(self, keyspace: str, table: str) -> ForeignTable:
+        """Return the schema and options of a table.
+
+        Raises:
+            UsageError: There is none.
+            SchemaMismatchError: It cannot hold readings.
+        """
+        ...
+
+    def read_sample(self, foreign: ForeignTable) -> Sample:
+        """Return a bounded sample of a table's rows."""
+        ...
+
+    def plan_adopt(self, spec: TableSpec) -> tuple[str, ...]:
+        """Return the steps that :meth:`adopt_table` would take, for people."""
+        ...
+
+    def adopt_table(self, spec: TableSpec) -> TableSpec:
+        """Enter a table of others into the catalog; changes nothing of the table itself.
+
+        Raises:
+            SchemaMismatchError: The name is taken by a table that is another or read otherwise.
+        """
+        ...
+
+    def scan_series(self, spec: TableSpec, *, token: int | None, partitions_max: int) -> SeriesScan:
+        """Go through partitions from a token on and return the series found."""
+        ...
+
+
+@runtime_checkable
+class AdoptingEngine(Protocol):
+    """An engine beside whose tables others have theirs."""
+
+    adopter: Adopter
 
 
 class Engine(Protocol):

@@ -19,12 +19,13 @@ from treering.core.ddl import render_alter_table, render_create_keyspace, render
 from treering.core.table import CATALOG_FORMAT, TableSpec, check_format, check_unchanged
 from treering.engine.cassandra import statements
 from treering.engine.cassandra.bucket_index import BucketIndex, index_missing
+from treering.engine.cassandra.creation_lock import CreationLock, is_creating
 from treering.engine.cassandra.driver import ConsistencyLevel
 from treering.engine.cassandra.faults import is_table_missing
 from treering.engine.cassandra.link import Link
 from treering.engine.cassandra.schema import column_differences, option_differences, table_id_of
 from treering.engine.cassandra.series import SHARDS, SeriesList
-from treering.engine.cassandra.statements import CatalogStatements
+from treering.engine.cassandra.statements import CatalogStatements, table_cql
 from treering.errors import (
     EngineError,
     EngineTimeoutError,
@@ -34,7 +35,7 @@ from treering.errors import (
 )
 
 # The life of a table's row. A dropped one stays, so that the next table of that name is counted on.
-_CREATING, _READY, _DROPPING, _DROPPED = "creating", "ready", "dropping", "dropped"
+_READY, _DROPPING, _DROPPED = "ready", "dropping", "dropped"
 _STEPS_MAX: Final = 40
 _PAUSE_MAX_S: Final = 0.5
 
@@ -47,6 +48,7 @@ class Catalog:
     """The catalog of one keyspace, in it or, where one is named, in a keyspace of its own.
 
     Attributes:
+        keyspace: Where it is.
         series: The series of its tables.
         buckets: The index of buckets that exist.
     """
@@ -60,10 +62,11 @@ class Catalog:
         catalog_keyspace: str | None = None,
     ) -> None:
         self._link = link
-        self._keyspace = keyspace
+        self.keyspace = self._keyspace = keyspace
         self._replication = replication
         self._place = catalog_keyspace or keyspace
         self._cql = CatalogStatements(keyspace, self._place)
+        self._lock = CreationLock()
         self._is_made = False
         self._has_index = False
         self._shards: dict[tuple[str, int], int] = {}
@@ -128,8 +131,17 @@ class Catalog:
         keyspaces = tuple(map(self._create_keyspace_cql, missing))
         return (*keyspaces, *self._create_catalog_cql(), self._create_table_cql(spec, incarnation))
 
+    def plan_adopt(self, spec: TableSpec) -> tuple[str, ...]:
+        """Return what :meth:`create` would do for a table of others: never a change of it."""
+        keyspaces = tuple(map(self._create_keyspace_cql, self._missing_keyspaces()))
+        ddl = () if not keyspaces and self._has_catalog() else self._create_catalog_cql()
+        place = table_cql(self._keyspace, spec.layout)
+        return (*keyspaces, *ddl, f"enter {place} into the catalog as {spec.name}")
+
     def create(self, spec: TableSpec) -> TableSpec:
         """Make the table, or return the equal one that is there or is being made.
+
+        A table of others is entered into the catalog and otherwise left alone.
 
         Raises:
             SchemaMismatchError: Another design, or a table that treering did not make.
@@ -157,7 +169,8 @@ class Catalog:
         row = self._read(spec.name, is_serial=True)
         state = None if row is None else row["state"]
         if row is None or state == _DROPPED:
-            self._check_name_is_free(spec.name, row)
+            if not spec.is_adopted:
+                self._check_name_is_free(spec.name, row)
             self._claim(spec, row)
             return None
         if state == _DROPPING:
@@ -165,8 +178,8 @@ class Catalog:
             return None
         there = _spec_of(row)
         there.check_same_as(spec)
-        if state == _CREATING:
-            self._finish_create(there)
+        if is_creating(state):
+            self._create_or_wait(there, str(state))
             return None
         if state != _READY:
             raise SchemaMismatchError(
@@ -188,7 +201,7 @@ class Catalog:
     def _claim(self, spec: TableSpec, dropped: Row | None) -> None:
         incarnation = 1 if dropped is None else dropped["incarnation"] + 1
         record = json.dumps(spec.with_incarnation(incarnation).to_json())
-        values = (CATALOG_FORMAT, incarnation, _CREATING, SHARDS, record, spec.name)
+        values = (CATALOG_FORMAT, incarnation, self._lock.held, SHARDS, record, spec.name)
         what = f"entering the table {spec.name} into the catalog"
         if dropped is None:
             self._link.write(self._cql.claim_new, *values, what=what, is_conditional=True)
@@ -198,15 +211,30 @@ class Catalog:
                 self._cql.claim_again, *values, *before, what=what, is_conditional=True
             )
 
+    def _create_or_wait(self, spec: TableSpec, state: str) -> None:
+        """Create the table where this process holds the lock; else wait, and take over at last."""
+        if state == self._lock.held:
+            self._finish_create(spec)
+        elif self._lock.wait(state, lambda: self._state_of(spec.name)):
+            self._set_state(spec.name, spec.incarnation, state, self._lock.held)
+
+    def _state_of(self, name: str) -> str | None:
+        row = self._read(name, is_serial=True)
+        return None if row is None else row["state"]
+
     def _finish_create(self, spec: TableSpec) -> None:
         what = f"creating the table {spec.name}"
+        if spec.is_adopted:
+            self._verify(spec)
+            self._set_state(spec.name, spec.incarnation, self._lock.held, _READY)
+            return
         # Sent even where the table is listed already: it stands in the schema before it can be
         # used, and the statement returns once it can.
         self._link.run_ddl(self._create_table_cql(spec, spec.incarnation), what)
         found = self._table_row(spec.name)
         if found is not None and found["id"] != self._table_id(spec.name, spec.incarnation):
             raise self._from_elsewhere(spec.name)
-        self._set_state(spec.name, spec.incarnation, _CREATING, _READY)
+        self._set_state(spec.name, spec.incarnation, self._lock.held, _READY)
 
     # Altering
 
@@ -293,7 +321,7 @@ class Catalog:
 
     def _finish_drop(self, row: Row) -> None:
         name, incarnation = row["name"], row["incarnation"]
-        found = self._table_row(name)
+        found = None if _spec_of(row).is_adopted else self._table_row(name)
         if found is not None and found["id"] == self._table_id(name, incarnation):
             what = f"dropping the table {name}"
             self._link.run_ddl(self._cql.drop_table(name), what)
@@ -310,19 +338,22 @@ class Catalog:
         Raises:
             SchemaMismatchError: Readings would not be found, or would not be what they were.
         """
-        found = self._table_row(spec.name)
+        layout = spec.layout
+        place = (layout.keyspace or self._keyspace, layout.table)
+        found = self._table_row(place[1], keyspace=place[0])
         if found is None:
             raise SchemaMismatchError(
-                f"the catalog has the table {spec.name!r}, the keyspace {self._keyspace} has not",
+                f"the catalog has the table {spec.name!r}, the keyspace {place[0]} has not",
                 hint="restore it from a backup, or drop it in treering and create it again",
             )
-        if found["id"] != self._table_id(spec.name, spec.incarnation):
+        is_own = not spec.is_adopted
+        if is_own and found["id"] != self._table_id(spec.name, spec.incarnation):
             raise self._from_elsewhere(spec.name)
         if spec.index_trusted and not self._is_index_there():
             raise index_missing(self._keyspace)
         columns = self._link.query(
             statements.COLUMNS,
-            *(self._keyspace, spec.name),
+            *place,
             what=f"reading the schema of {spec.name}",
             consistency=ConsistencyLevel.ONE,
         )
@@ -330,7 +361,10 @@ class Catalog:
         if differences:
             raise SchemaMismatchError(
                 f"the table {spec.name!r} was altered: {'; '.join(differences)}",
-                hint="undo the change, or drop the table and create it again",
+                hint="undo the change, or drop the table and create it again"
+                if is_own
+                else "undo the change, or drop it in treering, which leaves it as it is, and adopt "
+                "it again",
                 differences=differences,
             )
         return option_differences(spec, found)

@@ -16,10 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from treering.core.columns import ColumnData
+from treering.core.layout import Layout, TimeColumn, TimeType, own_layout
 from treering.core.merge import wire_dtype
 from treering.core.schema import Column, ColumnType
+from treering.core.timeuuid import times_of_timeuuids, timeuuid_bound, timeuuids_of
+from treering.core.units import Precision
 from treering.core.write_plan import PartitionWrite
 from treering.engine.cassandra.driver import UNSET_VALUE, RawPage
+from treering.engine.cassandra.keys import encode_key
 from treering.engine.protocol import Page
 from treering.errors import CorruptDataError, SchemaMismatchError
 
@@ -28,25 +32,34 @@ BATCH_BYTES_MAX: Final = 256 * 1024
 Cassandra bounds by half a commit log segment (16 MiB) and not by the batch size thresholds."""
 
 _TS: Final = np.dtype(">i8")
+_UUID: Final = np.dtype("V16")
 _INT: Final = struct.Struct(">i")
 # What the parameters of one row cost beside their values: a length each, and the statement's id.
 _STATEMENT_BYTES: Final = 25
 _TEXT_COLUMN: Final = "varchar"
+_OWN: Final = own_layout("readings", Precision.MS)
 
 
 def batches_of(
-    write: PartitionWrite, columns: tuple[Column, ...], *, bytes_max: int = BATCH_BYTES_MAX
+    write: PartitionWrite,
+    columns: tuple[Column, ...],
+    layout: Layout = _OWN,
+    *,
+    bytes_max: int = BATCH_BYTES_MAX,
 ) -> Iterator[list[list[Any]]]:
     """Yield the rows of a write in batches, each row as serialized parameters.
 
-    The order is series, bucket, ts, every column, write time and, where the write has one, TTL.
+    The order is that of the key's columns, event time, every column, write time and, where the
+    write has one, TTL.
 
     Args:
         write: Readings of one partition.
         columns: All columns of the table, in the order of the statement.
+        layout: Where readings stand in the table; treering's own by default.
         bytes_max: The most bytes of a batch; a row that alone has more goes alone.
     """
-    head = [write.series.encode(), write.bucket.text.encode()]
+    head = encode_key(layout, write.series, write.bucket)
+    times = _times(write.ts, layout.time)
     tail = [write.write_us.to_bytes(8, "big", signed=True)]
     if write.ttl_s is not None:
         tail.append(write.ttl_s.to_bytes(4, "big", signed=True))
@@ -56,11 +69,24 @@ def batches_of(
         for cell, column in zip(cells, columns, strict=True)
         if column.type is ColumnType.TEXT and column.name in write.columns
     ]
-    fixed_bytes = _STATEMENT_BYTES + sum(map(len, (*head, *tail))) + _TS.itemsize
+    fixed_bytes = _STATEMENT_BYTES + sum(map(len, (*head, *tail, *times[:1])))
     fixed_bytes += sum(_INT.size + (column.type.fixed_bytes or 0) for column in columns)
-    rows = zip(_items(write.ts, _TS), *cells, strict=True)
+    rows = zip(times, *cells, strict=True)
     for size in _batch_sizes(len(write), texts, fixed_bytes, bytes_max):
         yield [[*head, *row, *tail] for row in islice(rows, size)]
+
+
+def _times(ts: npt.NDArray[np.int64], time: TimeColumn) -> list[bytes]:
+    if time.type is TimeType.TIMEUUID:
+        return timeuuids_of(ts)
+    return _items(ts if time.step == 1 else ts // time.step, _TS)
+
+
+def encode_bound(ts: int, time: TimeColumn) -> bytes:
+    """Return the serialized end of an interval: the first value of the column from ``ts`` on."""
+    if time.type is TimeType.TIMEUUID:
+        return timeuuid_bound(ts)
+    return (-(-ts // time.step)).to_bytes(8, "big", signed=True)
 
 
 def _cells_of(data: ColumnData | None, column: Column, count: int) -> list[Any]:
@@ -102,7 +128,7 @@ def _batch_sizes(
         yield size
 
 
-def decode_page(raw: RawPage, columns: tuple[Column, ...]) -> Page:
+def decode_page(raw: RawPage, columns: tuple[Column, ...], layout: Layout = _OWN) -> Page:
     """Return a page of readings from the bytes of its rows: event time, then ``columns``.
 
     Raises:
@@ -114,18 +140,34 @@ def decode_page(raw: RawPage, columns: tuple[Column, ...]) -> Page:
             f"a page of readings could not be read: {raw.error}",
             hint="does a column have a type that treering does not write?",
         ) from raw.error
-    _check_types(raw, columns)
-    layout = _stride_of(columns)
-    if layout is not None and len(raw.body) == raw.count * layout.itemsize:
-        rows = np.frombuffer(raw.body, dtype=layout)
+    _check_types(raw, columns, layout)
+    time = layout.time
+    stride = _stride_of(columns, _wire_time(time))
+    if stride is not None and len(raw.body) == raw.count * stride.itemsize:
+        rows = np.frombuffer(raw.body, dtype=stride)
         if _is_fixed_stride(rows, columns):
-            return _decode_fixed(rows, columns, raw.cursor)
-    return _decode_walking(raw, columns)
+            return _decode_fixed(rows, columns, raw.cursor, time)
+    return _decode_walking(raw, columns, time)
 
 
-def _check_types(raw: RawPage, columns: tuple[Column, ...]) -> None:
+def _wire_time(time: TimeColumn) -> np.dtype[Any]:
+    return _UUID if time.type is TimeType.TIMEUUID else _TS
+
+
+def _ticks_of(stored: npt.NDArray[Any], time: TimeColumn) -> npt.NDArray[np.int64]:
+    if time.type is TimeType.TIMEUUID:
+        return times_of_timeuuids(np.ascontiguousarray(stored))
+    ts = stored.astype(np.int64)
+    return ts if time.step == 1 else ts * time.step
+
+
+def _check_types(raw: RawPage, columns: tuple[Column, ...], layout: Layout) -> None:
     found = [(name, kind.typename) for _, _, name, kind in raw.columns[1:]]
-    wanted = [(c.name, _TEXT_COLUMN if c.type is ColumnType.TEXT else str(c.type)) for c in columns]
+    renamed = dict(layout.renamed)
+    wanted = [
+        (renamed.get(c.name, c.name), _TEXT_COLUMN if c.type is ColumnType.TEXT else str(c.type))
+        for c in columns
+    ]
     found = [(name, _TEXT_COLUMN if kind == "text" else kind) for name, kind in found]
     if found != wanted:
         raise SchemaMismatchError(
@@ -135,8 +177,8 @@ def _check_types(raw: RawPage, columns: tuple[Column, ...]) -> None:
 
 
 @lru_cache(maxsize=256)
-def _stride_of(columns: tuple[Column, ...]) -> np.dtype[Any] | None:
-    fields: list[tuple[str, Any]] = [("size", ">i4"), ("ts", _TS)]
+def _stride_of(columns: tuple[Column, ...], time: np.dtype[Any]) -> np.dtype[Any] | None:
+    fields: list[tuple[str, Any]] = [("size", ">i4"), ("ts", time)]
     for index, column in enumerate(columns):
         if column.type is ColumnType.TEXT:
             return None
@@ -145,23 +187,23 @@ def _stride_of(columns: tuple[Column, ...]) -> np.dtype[Any] | None:
 
 
 def _is_fixed_stride(rows: npt.NDArray[Any], columns: tuple[Column, ...]) -> bool:
-    return bool((rows["size"] == _TS.itemsize).all()) and all(
+    return bool((rows["size"] == rows["ts"].dtype.itemsize).all()) and all(
         bool((rows[f"size{index}"] == column.type.fixed_bytes).all())
         for index, column in enumerate(columns)
     )
 
 
 def _decode_fixed(
-    rows: npt.NDArray[Any], columns: tuple[Column, ...], cursor: bytes | None
+    rows: npt.NDArray[Any], columns: tuple[Column, ...], cursor: bytes | None, time: TimeColumn
 ) -> Page:
     values = {
         column.name: ColumnData(rows[f"value{index}"].astype(column.type.dtype))
         for index, column in enumerate(columns)
     }
-    return Page(rows["ts"].astype(np.int64), values, cursor)
+    return Page(_ticks_of(rows["ts"], time), values, cursor)
 
 
-def _decode_walking(raw: RawPage, columns: tuple[Column, ...]) -> Page:
+def _decode_walking(raw: RawPage, columns: tuple[Column, ...], time: TimeColumn) -> Page:
     """Decode a page whose rows differ in length: missing values, or text."""
     body, width = bytes(raw.body), len(columns) + 1
     cells: list[list[bytes | None]] = [[] for _ in range(width)]
@@ -175,12 +217,12 @@ def _decode_walking(raw: RawPage, columns: tuple[Column, ...]) -> Page:
             else:
                 cell.append(body[position : position + size])
                 position += size
-    ts = np.frombuffer(b"".join(cell or b"" for cell in cells[0]), dtype=_TS).astype(np.int64)
+    stored = np.frombuffer(b"".join(cell or b"" for cell in cells[0]), dtype=_wire_time(time))
     values = {
         column.name: _column_of(cell, column)
         for column, cell in zip(columns, cells[1:], strict=True)
     }
-    return Page(ts, values, raw.cursor)
+    return Page(_ticks_of(stored, time), values, raw.cursor)
 
 
 def _column_of(cells: list[bytes | None], column: Column) -> ColumnData:

@@ -18,32 +18,33 @@ from typing import Any, Final
 from treering.core.bucket import Bucket
 from treering.core.delete_plan import PartitionDelete
 from treering.core.expiry import gc_before_s
+from treering.core.layout import Layout
 from treering.core.listing import BucketListing, ListedBuckets
 from treering.core.schema import Column
 from treering.core.table import TableSpec
 from treering.core.times import render_ts
 from treering.core.write_plan import PartitionWrite
+from treering.engine.cassandra.adopter import CassandraAdopter
 from treering.engine.cassandra.bucket_index import ListingFuture, index_missing
 from treering.engine.cassandra.catalog import Catalog, dropped_error
-from treering.engine.cassandra.codec import batches_of, decode_page
+from treering.engine.cassandra.codec import batches_of, decode_page, encode_bound
 from treering.engine.cassandra.connect import link_of_session, open_link
 from treering.engine.cassandra.driver import (
     BatchStatement,
     BatchType,
     BoundStatement,
-    ConsistencyLevel,
     RawPage,
     Session,
 )
 from treering.engine.cassandra.faults import is_table_missing
 from treering.engine.cassandra.futures import all_of, settle, settle_error
+from treering.engine.cassandra.keys import encode_key
 from treering.engine.cassandra.link import Link
 from treering.engine.cassandra.series_part import SeriesPart
 from treering.engine.cassandra.server_clock import read_clock_offset, warn_of_clock
-from treering.engine.cassandra.server_facts import read_workload_defaults
+from treering.engine.cassandra.server_facts import read_disk_usage, read_workload_defaults
 from treering.engine.cassandra.settings import read_settings
 from treering.engine.cassandra.statements import (
-    DISK_USAGE,
     TABLES,
     catalog_name,
     delete_cql,
@@ -57,19 +58,25 @@ from treering.engine.cassandra.url import (
     render_url,
 )
 from treering.engine.marks import Marks
-from treering.engine.protocol import ExpireReport, Page, PageRead, Removal, TableInfo
+from treering.engine.protocol import (
+    ExpireReport,
+    Page,
+    PageRead,
+    Removal,
+    TableInfo,
+)
 from treering.errors import EngineError, StoreClosedError, TreeringError
 
 WRITE_ROWS_MAX: Final = 800
-_MIB: Final = 1024 * 1024
 
 
 class _PageFuture(Future[Page]):
     """A page that is decoded where it is asked for, not on the driver's event loop."""
 
-    def __init__(self, columns: tuple[Column, ...]) -> None:
+    def __init__(self, columns: tuple[Column, ...], layout: Layout) -> None:
         super().__init__()
         self._columns = columns
+        self._layout = layout
         self._raw: RawPage | None = None
         self._page: Page | None = None
 
@@ -82,7 +89,7 @@ class _PageFuture(Future[Page]):
         # Two threads may both decode, with the same result; the page is there before the bytes go.
         raw = self._raw
         if self._page is None and raw is not None:
-            self._page = decode_page(raw, self._columns)
+            self._page = decode_page(raw, self._columns, self._layout)
             self._raw = None
         assert self._page is not None
         return self._page
@@ -126,6 +133,7 @@ class CassandraEngine(SeriesPart):
         # The newest table of each name that this engine has seen; an older one was dropped.
         self._newest: dict[str, int] = {}
         self._marks = Marks(self._send_mark)
+        self.adopter = CassandraAdopter(link, self._catalog, self._check_open, self._seen)
         self.in_flight_max = link.in_flight_max
 
     @classmethod
@@ -242,7 +250,7 @@ class CassandraEngine(SeriesPart):
         return self._catalog.names()
 
     def drop_table(self, spec: TableSpec) -> None:
-        """Remove the table, its readings and its series."""
+        """Remove the table, its readings and its series; of others' only the catalog's entry."""
         self._check_open()
         self._catalog.drop(spec)
         self._marks.forget(spec.name)
@@ -271,9 +279,12 @@ class CassandraEngine(SeriesPart):
         try:
             self._check_table(spec)
             prepared = self._link.prepare(
-                insert_cql(self._keyspace, spec.name, spec.columns, has_ttl=write.ttl_s is not None)
+                insert_cql(
+                    self._keyspace, spec.layout, spec.columns, has_ttl=write.ttl_s is not None
+                )
             )
-            batches = [_batch_of(prepared, rows) for rows in batches_of(write, spec.columns)]
+            rows = batches_of(write, spec.columns, spec.layout)
+            batches = [_batch_of(prepared, batch) for batch in rows]
         except Exception as error:  # noqa: BLE001
             self._fail(future, error, spec, what, is_write=True)
             return future
@@ -313,14 +324,16 @@ class CassandraEngine(SeriesPart):
 
         try:
             self._check_table(spec)
-            cql = delete_cql(self._keyspace, spec.name, is_whole=delete.is_whole)
+            layout = spec.layout
+            # Without a bucket in the key a partition is a whole series, and more than is meant.
+            is_whole = delete.is_whole and layout.bucket is not None
+            cql = delete_cql(self._keyspace, layout, is_whole=is_whole)
             bound = BoundStatement(self._link.prepare(cql, generation=spec.incarnation))
-            bounds = () if delete.is_whole else (delete.start, delete.end)
+            bounds = () if is_whole else (delete.start, delete.end)
             bound.values = [
                 delete.write_us.to_bytes(8, "big", signed=True),
-                delete.series.encode(),
-                delete.bucket.text.encode(),
-                *(ts.to_bytes(8, "big", signed=True) for ts in bounds),
+                *encode_key(layout, delete.series, delete.bucket),
+                *(encode_bound(ts, layout.time) for ts in bounds),
             ]
             self._link.send(bound).add_callbacks(
                 succeed, lambda error: self._fail(future, error, spec, what, is_write=True)
@@ -331,7 +344,8 @@ class CassandraEngine(SeriesPart):
 
     def submit_read(self, spec: TableSpec, read: PageRead) -> Future[Page]:
         """Start reading one page of one partition."""
-        future = _PageFuture(read.columns)
+        layout = spec.layout
+        future = _PageFuture(read.columns, layout)
         self._start(future)
         part = read.partition
         what = f"the read of {part.name} from {spec.name}"
@@ -343,14 +357,13 @@ class CassandraEngine(SeriesPart):
         try:
             self._check_table(spec)
             prepared = self._link.prepare(
-                select_cql(self._keyspace, spec.name, read.columns, read.order),
+                select_cql(self._keyspace, layout, read.columns, read.order),
                 generation=spec.incarnation,
             )
             bound = BoundStatement(prepared, fetch_size=read.rows_max)
             bound.values = [
-                part.series.encode(),
-                part.bucket.text.encode(),
-                *(ts.to_bytes(8, "big", signed=True) for ts in (part.start, part.end)),
+                *encode_key(layout, part.series, part.bucket),
+                *(encode_bound(ts, layout.time) for ts in (part.start, part.end)),
             ]
             self._link.send(bound, cursor=read.cursor).add_callbacks(
                 succeed, lambda error: self._fail(future, error, spec, what)
@@ -431,6 +444,9 @@ class CassandraEngine(SeriesPart):
         self._check_table(spec)
         if spec.default_ttl_s is None or spec.window_s is None:
             return ExpireReport(removals=(), is_removed=False, note="Readings never expire here.")
+        if spec.is_adopted:
+            note = "Cassandra removes rows of this table as its options and its writers say."
+            return ExpireReport(removals=(), is_removed=False, note=note)
         note = (
             "Cassandra drops a window's file by itself once everything in it is past its lifetime "
             "and gc grace; the doctor says what keeps a file that should be gone."
@@ -454,7 +470,7 @@ class CassandraEngine(SeriesPart):
             One request a catalog shard and one a node.
         """
         self._check_table(spec)
-        parts = tuple(self._disk_of(host, spec) for host in self._link.local_hosts())
+        parts = read_disk_usage(self._link, spec, self._keyspace)
         sizes = [part["disk_bytes"] for part in parts]
         known = [size for size in sizes if size is not None]
         return TableInfo(
@@ -473,23 +489,6 @@ class CassandraEngine(SeriesPart):
                 continue
             if offset.is_warned:
                 yield f"{offset.render(str(host.endpoint))}."
-
-    def _disk_of(self, host: Any, spec: TableSpec) -> dict[str, Any]:
-        part: dict[str, Any] = {"node": str(host.endpoint), "disk_bytes": None}
-        try:
-            rows = self._link.query(
-                DISK_USAGE,
-                *(self._keyspace, spec.name),
-                what=f"reading the disk usage of {spec.name}",
-                consistency=ConsistencyLevel.ONE,
-                host=host,
-            )
-            mebibytes = next((row["mebibytes"] for row in rows), None)
-        except EngineError as error:
-            return {**part, "note": f"not readable: {error}"}
-        if mebibytes is not None:
-            part["disk_bytes"] = mebibytes * _MIB
-        return {**part, "note": "whole mebibytes, rounded up, as the node reports it"}
 
     def close(self) -> None:
         """Close the connection; what is in flight fails, and a second call does nothing."""

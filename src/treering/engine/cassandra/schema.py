@@ -10,8 +10,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from uuid import UUID, uuid5
 
+from treering.core.ddl import parse_comment
+from treering.core.design import choices_to_json
 from treering.core.table import TableSpec
 from treering.core.units import Precision
+from treering.core.workload import Strategy
+from treering.errors import TreeringError
 
 _NAMESPACE: Final = UUID("8d1f3a52-6c0b-5e5b-9b7e-2f6f5a1c7e40")
 
@@ -43,6 +47,8 @@ def column_differences(spec: TableSpec, found: Iterable[Mapping[str, Any]]) -> t
         spec: The table.
         found: Its rows of ``system_schema.columns``.
     """
+    if spec.is_adopted:
+        return _adopted_differences(spec, found)
     wanted = {name: ("text", *place) for name, place in _KEY.items()}
     wanted["ts"] = ("timestamp" if spec.precision is Precision.MS else "bigint", *_KEY["ts"])
     wanted |= {column.name: (str(column.type), *_REGULAR) for column in spec.columns}
@@ -56,6 +62,27 @@ def column_differences(spec: TableSpec, found: Iterable[Mapping[str, Any]]) -> t
         f"{name} is {_render(there[name])}, not {_render(wanted[name])}"
         for name in wanted
         if name in there and there[name] != wanted[name]
+    ]
+    return tuple(differences)
+
+
+def _adopted_differences(spec: TableSpec, found: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return what keeps an adopted table from being read; its other columns are its own matter."""
+    layout, renamed = spec.layout, dict(spec.layout.renamed)
+    wanted = {column.name: (str(column.type), "partition_key") for column in layout.key_columns}
+    wanted[layout.time.name] = (str(layout.time.type), "clustering")
+    wanted |= {renamed.get(c.name, c.name): (str(c.type), "regular") for c in spec.columns}
+    there = {row["column_name"]: (row["type"], row["kind"]) for row in found}
+    differences = [f"the column {name} is missing" for name in wanted if name not in there]
+    differences += [
+        f"{name} is {' '.join(there[name])}, not {' '.join(wanted[name])}".replace("_", " ")
+        for name in wanted
+        if name in there and there[name] != wanted[name]
+    ]
+    differences += [
+        f"there is another key column, {name}"
+        for name, (_, kind) in there.items()
+        if kind in ("partition_key", "clustering") and name not in wanted
     ]
     return tuple(differences)
 
@@ -76,6 +103,8 @@ def option_differences(spec: TableSpec, found: Mapping[str, Any]) -> tuple[str, 
         found: Its row of ``system_schema.tables``.
     """
     design = spec.design
+    if spec.is_adopted:
+        return _adopted_options(spec, found)
     compaction = dict(found["compaction"] or {})
     wanted: dict[str, tuple[Any, Any]] = {
         "default_time_to_live": (found["default_time_to_live"], design.ttl_s or 0),
@@ -92,8 +121,44 @@ def option_differences(spec: TableSpec, found: Mapping[str, Any]) -> tuple[str, 
             f"{size} {unit}",
             f"{design.window.size} {design.window.unit}",
         )
-    return tuple(
+    if design.strategy is Strategy.TWCS and design.workload.is_append_only:
+        # A server without the option says nothing of it.
+        wanted["read_repair"] = (found.get("read_repair", "NONE"), "NONE")
+    if compaction.get("enabled", "true") != "true":
+        wanted["compaction enabled"] = (compaction["enabled"], "true")
+    if "timestamp_resolution" in compaction:
+        wanted["timestamp_resolution"] = (compaction["timestamp_resolution"], "MICROSECONDS")
+    told = tuple(
         f"{name} is {there} on the server, not {asked} as designed"
         for name, (there, asked) in wanted.items()
         if there != asked
+    )
+    return told + _comment_differences(spec, found.get("comment"))
+
+
+def _comment_differences(spec: TableSpec, comment: str | None) -> tuple[str, ...]:
+    """Return how the design in the table's comment differs from the catalog's."""
+    if comment is None:
+        return ()
+    try:
+        design = parse_comment(comment)
+    except TreeringError as error:
+        return (f"the design in the table's comment cannot be read: {error}",)
+    if design is None:
+        return ("the table's comment does not hold its design any more",)
+    there, asked = choices_to_json(design.choices), choices_to_json(spec.design.choices)
+    return tuple(
+        f"{name} is {there.get(name)} in the table's comment, not {asked.get(name)} as designed"
+        for name in sorted(there.keys() | asked.keys())
+        if there.get(name) != asked.get(name)
+    )
+
+
+def _adopted_options(spec: TableSpec, found: Mapping[str, Any]) -> tuple[str, ...]:
+    ttl_s, known_s = found["default_time_to_live"] or 0, spec.default_ttl_s or 0
+    if ttl_s == known_s:
+        return ()
+    return (
+        f"default_time_to_live is {ttl_s} on the server, and was {known_s} when the table was "
+        "adopted",
     )

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from treering.core.server import StorageMode
+from treering.core.table import TableSpec
 from treering.engine.cassandra import statements
 from treering.engine.cassandra.driver import ConsistencyLevel
 from treering.engine.cassandra.link import Link
 from treering.errors import EngineError
 
+_MIB: Final = 1024 * 1024
 _VERSION: Final = re.compile(r"^\d+\.\d+(?:\.\d+)?")
 
 
@@ -80,3 +82,30 @@ def _read_storage_mode(link: Link) -> str:
         value = None
     # A node that does not set it shows null, and its default is CASSANDRA_4.
     return value if value in set(StorageMode) else StorageMode.CASSANDRA_4.value
+
+
+def read_disk_usage(link: Link, spec: TableSpec, keyspace: str) -> tuple[dict[str, Any], ...]:
+    """Return the disk that a table takes on each node of the local datacentre.
+
+    Cost:
+        A small read of each node.
+    """
+    return tuple(_disk_of(link, host, spec, keyspace) for host in link.local_hosts())
+
+
+def _disk_of(link: Link, host: Any, spec: TableSpec, keyspace: str) -> dict[str, Any]:
+    part: dict[str, Any] = {"node": str(host.endpoint), "disk_bytes": None}
+    try:
+        rows = link.query(
+            statements.DISK_USAGE,
+            *(spec.layout.keyspace or keyspace, spec.layout.table),
+            what=f"reading the disk usage of {spec.name}",
+            consistency=ConsistencyLevel.ONE,
+            host=host,
+        )
+        mebibytes = next((row["mebibytes"] for row in rows), None)
+    except EngineError as error:
+        return {**part, "note": f"not readable: {error}"}
+    if mebibytes is not None:
+        part["disk_bytes"] = mebibytes * _MIB
+    return {**part, "note": "whole mebibytes, rounded up, as the node reports it"}

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final
 from uuid import UUID
 
+from treering.core.layout import Layout, quoted
 from treering.core.read_plan import Order
 from treering.core.schema import Column
 from treering.errors import UsageError
@@ -25,10 +26,8 @@ NAME_MAX: Final = 48
 KEYSPACE: Final = (
     "SELECT keyspace_name, replication FROM system_schema.keyspaces WHERE keyspace_name = ?"
 )
-TABLE: Final = (
-    "SELECT id, default_time_to_live, gc_grace_seconds, compaction "
-    "FROM system_schema.tables WHERE keyspace_name = ? AND table_name = ?"
-)
+# Everything, because versions differ in what they have: ``read_repair`` came with 4.0.
+TABLE: Final = "SELECT * FROM system_schema.tables WHERE keyspace_name = ? AND table_name = ?"
 COLUMNS: Final = (
     "SELECT column_name, type, kind, position, clustering_order "
     "FROM system_schema.columns WHERE keyspace_name = ? AND table_name = ?"
@@ -63,28 +62,38 @@ def catalog_name(table: str, keyspace: str, catalog_keyspace: str) -> str:
     return name
 
 
-def insert_cql(keyspace: str, table: str, columns: tuple[Column, ...], *, has_ttl: bool) -> str:
-    """Return the statement of one reading: key, every column, write time and maybe TTL."""
-    names = ["series", "bucket", "ts", *(column.name for column in columns)]
+def table_cql(keyspace: str, layout: Layout) -> str:
+    """Return the full name of the table of a layout; ``keyspace`` is the store's own."""
+    return f"{quoted(layout.keyspace or keyspace)}.{quoted(layout.table)}"
+
+
+def insert_cql(keyspace: str, layout: Layout, columns: tuple[Column, ...], *, has_ttl: bool) -> str:
+    """Return the statement of one reading: key, time, every column, write time and maybe TTL."""
+    names = [quoted(column.name) for column in layout.key_columns]
+    names += [quoted(layout.time.name), *(layout.cql_column(column.name) for column in columns)]
     ttl = " AND TTL ?" if has_ttl else ""
     return (
-        f"INSERT INTO {keyspace}.{table} ({', '.join(names)}) "
+        f"INSERT INTO {table_cql(keyspace, layout)} ({', '.join(names)}) "
         f"VALUES ({', '.join('?' * len(names))}) USING TIMESTAMP ?{ttl}"
     )
 
 
-def delete_cql(keyspace: str, table: str, *, is_whole: bool) -> str:
+def delete_cql(keyspace: str, layout: Layout, *, is_whole: bool) -> str:
     """Return the deletion of one partition: write time, key, and the range unless it is whole."""
-    part = "" if is_whole else " AND ts >= ? AND ts < ?"
-    return f"DELETE FROM {keyspace}.{table} USING TIMESTAMP ? WHERE series = ? AND bucket = ?{part}"
+    ts = quoted(layout.time.name)
+    key = " AND ".join(f"{quoted(column.name)} = ?" for column in layout.key_columns)
+    part = "" if is_whole else f" AND {ts} >= ? AND {ts} < ?"
+    return f"DELETE FROM {table_cql(keyspace, layout)} USING TIMESTAMP ? WHERE {key}{part}"
 
 
-def select_cql(keyspace: str, table: str, columns: tuple[Column, ...], order: Order) -> str:
+def select_cql(keyspace: str, layout: Layout, columns: tuple[Column, ...], order: Order) -> str:
     """Return the read of a part of one partition: event time, then ``columns``."""
-    names = ", ".join(["ts", *(column.name for column in columns)])
+    ts = quoted(layout.time.name)
+    names = ", ".join([ts, *(layout.cql_column(column.name) for column in columns)])
+    key = " AND ".join(f"{quoted(column.name)} = ?" for column in layout.key_columns)
     return (
-        f"SELECT {names} FROM {keyspace}.{table} "
-        f"WHERE series = ? AND bucket = ? AND ts >= ? AND ts < ? ORDER BY ts {order.upper()}"
+        f"SELECT {names} FROM {table_cql(keyspace, layout)} "
+        f"WHERE {key} AND {ts} >= ? AND {ts} < ? ORDER BY {ts} {order.upper()}"
     )
 
 
