@@ -16,7 +16,7 @@ from treering.core.schema import Column
 from treering.core.table import TableSpec
 from treering.core.times import TimeInput, parse_time
 from treering.core.units import YEAR_S, Interval, Precision, parse_duration_s
-from treering.core.widths import History
+from treering.core.widths import CLOCK_BOUND_S, History
 from treering.core.write_plan import Duplicates, WriteInput, WritePlan, plan_write
 from treering.engine.deadline import deadline_in
 from treering.engine.protocol import ExpireReport, TableInfo
@@ -572,7 +572,9 @@ class Table(SeriesVerbs, RemovalVerbs, AdoptedVerbs):
         return parse_time(value, now_ts=now_ts, precision=self.precision, unit=unit)
 
     def _end_of_time(self, now_ts: int) -> int:
-        return now_ts + self._spec.future_limit_s * self.precision.per_s + 1
+        # A writer whose clock is ahead by the bound may have written this far.
+        ahead_s = self._spec.future_limit_s + CLOCK_BOUND_S
+        return now_ts + round(ahead_s * self.precision.per_s) + 1
 
     def _interval(
         self, start: TimeInput, end: TimeInput | None, unit: str | None, now_ts: int

@@ -139,6 +139,38 @@ class StoreMachine(RuleBasedStateMachine):
         notes = found.data["note"].to_list()
         assert notes == [rows[ts].get("note") for ts in wanted]
 
+    @rule(
+        client=st.integers(0, 2),
+        series=st.sampled_from(SERIES),
+        width=st.sampled_from(WIDTHS),
+    )
+    def change_width(self, client: int, series: str, width: str) -> None:
+        """Change how a series cuts time from a date on; no read may notice."""
+        if series not in self.model:
+            return
+        try:
+            self.tables[client].set_bucket(series, width)
+        except treering.WidthError as error:
+            # Another change is pending, which the message must say.
+            assert "pending" in str(error)
+
+    @rule(
+        client=st.integers(0, 2),
+        series=st.sampled_from(SERIES),
+        span=st.tuples(OFFSETS_MS, OFFSETS_MS),
+    )
+    def delete(self, client: int, series: str, span: tuple[int, int]) -> None:
+        """Delete an interval; what was written before is gone, what comes later is not."""
+        now = self.now_ms(client)
+        start, end = now + min(span), now + max(span)
+        if start == end or series not in self.model:
+            return
+        self.tables[client].delete(series, start, end, unit="ms", allow_on_twcs=True)
+        rows = self.model[series]
+        # A delete is clipped to the retention, as a read is.
+        for ts in [ts for ts in self.visible(client, series) if start <= ts < end]:
+            del rows[ts]
+
     @rule(client=st.integers(0, 2))
     def expire(self, client: int) -> None:
         """Expire with one client's clock; whole segments that are past it are gone for all."""
