@@ -35,7 +35,7 @@ if is_down == "1":
     def refuse(*arguments):
         raise UnavailableError("away")
     store._engine.submit_write = store._engine.submit_writes = refuse
-writer = table.writer(spool=spool, linger=0.02, spool_sync=sync)
+writer = table.writer(spool=spool, linger="20ms", spool_sync=sync)
 
 def work(thread):
     base = time.time_ns() // 1_000_000

@@ -57,7 +57,7 @@ def test_manual_clock_stands_still_until_it_is_moved() -> None:
     clock.advance("1h30m")
     assert clock.text == "2025-11-20T14:30:00.123456789Z"
     clock.advance(dt.timedelta(milliseconds=1))
-    clock.advance(0)
+    clock.advance("0s")
     assert clock.text == "2025-11-20T14:30:00.124456789Z"
     clock.set("-1d")
     assert clock.text == "2025-11-19T14:30:00.124456789Z"

@@ -102,7 +102,7 @@ def test_append_is_on_disk_when_it_returns(plant: Plant) -> None:
 
 def test_outage_is_survived_in_order_by_the_next_writer(plant: Plant) -> None:
     plant.is_down.set()
-    writer = plant.writer(linger=0.001)
+    writer = plant.writer(linger="1ms")
     append(writer, [1.0, 2.0, 3.0])
     append(writer, [10.0])
     wait_until(lambda: writer.report.retried)
@@ -189,7 +189,7 @@ def test_threads_share_writes_to_disk_and_lose_nothing(plant: Plant) -> None:
 
 def test_linger_mode_is_on_disk_within_a_linger(plant: Plant) -> None:
     plant.is_down.set()
-    with plant.writer(linger=0.01, spool_sync="linger") as writer:
+    with plant.writer(linger="10ms", spool_sync="linger") as writer:
         append(writer, [1.0] * 100)
         wait_until(lambda: spool_status(plant.folder).rows == 100)
         plant.is_down.clear()

@@ -53,9 +53,9 @@ def test_expired_windows_leave_as_whole_files_and_live_readings_stay(
         table = store.create(
             "readings",
             rate="1/s",
-            retention=TTL_S,
+            retention=f"{TTL_S}s",
             window="1 MINUTES",
-            gc_grace=GRACE_S,
+            gc_grace=f"{GRACE_S}s",
             bucket="1min",
         )
         # Only how often expiry is looked at is made quicker; the rest is the design's own DDL.

@@ -34,9 +34,9 @@ def test_report_adds_up_over_all_plans(plans: list[WritePlan]) -> None:
 def test_report_says_in_words_what_became_of_the_readings(plans: list[WritePlan]) -> None:
     text = str(report_of(plans))
     assert text.startswith("2 readings written, 1 of them floored")
-    assert "1 repeats left out" in text
+    assert "1 repeat left out" in text
     assert "3 refused (2: older than the retention; 1: no time" in text
-    assert str(report_of([planned_write(SPEC, [NOW_MS])])) == "1 readings written"
+    assert str(report_of([planned_write(SPEC, [NOW_MS])])) == "1 reading written"
 
 
 def test_fewer_acknowledged_than_planned_are_not_called_accepted(plans: list[WritePlan]) -> None:

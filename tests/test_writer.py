@@ -103,7 +103,7 @@ def test_readings_of_a_linger_share_one_write(make_table: MakeTable) -> None:
 
 def test_linger_alone_lets_readings_go(make_table: MakeTable) -> None:
     _, table = make_table()
-    with table.writer(linger=0.01) as writer:
+    with table.writer(linger="10ms") as writer:
         writer.append("s", value=1.0)
         wait_until(lambda: writer.report.accepted == 1)
         assert (writer.report.pending, writer.report.pending_bytes) == (0, 0)
@@ -209,7 +209,7 @@ def test_error_of_the_callback_is_raised_on_the_next_call(make_table: MakeTable)
         raise RuntimeError(f"cannot note {refusal.series}")
 
     _, table = make_table()
-    writer = table.writer(on_refused=fail, linger=0)
+    writer = table.writer(on_refused=fail, linger="0s")
     writer.append("s", ts=NOW_MS - 40 * DAY_MS, unit="ms", value=1.0)
     with pytest.raises(TreeringError, match="cannot note s"):
         wait_until(lambda: writer.append("s", value=1.0))
@@ -237,7 +237,7 @@ def test_bad_append_is_refused_at_once_and_spoils_nothing(make_table: MakeTable)
 
 def test_threads_lose_nothing(make_table: MakeTable) -> None:
     _, table = make_table()
-    with table.writer(linger=0.001, max_rows=300) as writer, ThreadPoolExecutor(4) as pool:
+    with table.writer(linger="1ms", max_rows=300) as writer, ThreadPoolExecutor(4) as pool:
 
         def append(number: int) -> None:
             for n in range(1_000):
@@ -260,7 +260,7 @@ def test_faults_that_pass_are_retried_as_the_same_write(make_table: MakeTable) -
         return kinds[number % 3]("not now") if number % 4 and number < 60 else None
 
     engine, table = make_table(fault=fault)
-    with table.writer(linger=0.001) as writer:
+    with table.writer(linger="1ms") as writer:
         for n in range(200):
             writer.append("s", ts=NOW_MS - n, unit="ms", value=float(n))
     report = writer.report
@@ -284,7 +284,7 @@ def test_outage_blocks_appends_then_says_so_and_loses_nothing(make_table: MakeTa
         return UnavailableError("no server answers") if is_write and is_down.is_set() else None
 
     _, table = make_table(fault=fault)
-    with table.writer(linger=0.001, max_rows=100, block_s=0.2) as writer:
+    with table.writer(linger="1ms", max_rows=100, block_s=0.2) as writer:
         with pytest.raises(WriterFullError, match="100 readings") as caught:
             append_many(writer, 1_000)
         assert writer.report.appended == 100
@@ -302,7 +302,7 @@ def test_outage_blocks_appends_then_says_so_and_loses_nothing(make_table: MakeTa
 def test_blocked_append_goes_on_when_there_is_room(make_table: MakeTable) -> None:
     gate = threading.Event()
     _, table = make_table(gate=gate)
-    with table.writer(linger=0.001, max_rows=10) as writer, ThreadPoolExecutor(1) as pool:
+    with table.writer(linger="1ms", max_rows=10) as writer, ThreadPoolExecutor(1) as pool:
         done = pool.submit(append_many, writer, 40)
         wait_until(lambda: writer.report.pending == 10)
         assert not done.done()
@@ -321,7 +321,7 @@ def test_memory_stays_within_its_bound_while_nothing_can_be_written(make_table: 
     gate = threading.Event()
     _, table = make_table(columns="value:double,note:text", gate=gate)
     bound_bytes = 4_000_000
-    writer = table.writer(linger=0.01, max_bytes=bound_bytes, max_rows=10**9, block_s=0.0)
+    writer = table.writer(linger="10ms", max_bytes=bound_bytes, max_rows=10**9, block_s=0.0)
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
@@ -358,7 +358,7 @@ def test_error_that_does_not_pass_is_raised_until_flush_has_tried_again(
         return SchemaMismatchError("the column is gone") if is_broken.is_set() else None
 
     _, table = make_table(fault=fault)
-    writer = table.writer(linger=0.001)
+    writer = table.writer(linger="1ms")
     writer.append("s", ts=NOW_MS, unit="ms", value=1.0)
     with pytest.raises(SchemaMismatchError, match=r"writer of .* stopped: .*column is gone"):
         wait_until(lambda: writer.append("s", ts=NOW_MS, unit="ms", value=1.0))

@@ -45,7 +45,7 @@ class ManualClock:
         """Show another time, later or earlier."""
         self._now_ns = parse_time(now, now_ts=self._now_ns, precision=Precision.NS)
 
-    def advance(self, length: str | int | float | dt.timedelta) -> None:
+    def advance(self, length: str | dt.timedelta) -> None:
         """Move forward by a length of time, such as ``30d``."""
         self._now_ns += round(parse_duration_s(length) * 1_000) * 1_000_000
 

@@ -11,23 +11,30 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import BinaryIO, Final, TextIO
+from typing import IO, Any, BinaryIO, Final
 
 from treering.core.table import TableSpec
-from treering.core.write_plan import Duplicates
-from treering.errors import CorruptDataError, TreeringError, UsageError
+from treering.core.write_plan import REASONS, Duplicates, plan_write
+from treering.errors import CorruptDataError, RefusedReadingsError, TreeringError, UsageError
 from treering.formats.chunk import Chunk, RefusedLine
 from treering.formats.csv_file import read_csv
 from treering.formats.jsonl_file import read_jsonl
 from treering.formats.layout import SERIES_NAME, TIME_NAME, FileMapping
 from treering.formats.lines import LineReader
 from treering.formats.parquet_file import read_parquet
+from treering.intake import inputs_of_frame
 from treering.table import Table
+from treering.write_report import WriteReport, report_of
 
 CHUNK_LINES: Final = 100_000
 """Lines a chunk unless the caller says otherwise: some tens of megabytes of memory."""
 
 _ORIGINAL: Final = "original"
+
+REFUSED_HEADER: Final = b"line,reason,"
+"""How a file of refused lines starts."""
+
+_NAMES_MAX: Final = 1_000
 
 
 class FileFormat(enum.StrEnum):
@@ -82,6 +89,8 @@ class ImportReport:
         floored: How many of them were finer than the table's precision.
         repeats: Readings that equal another of the same chunk.
         reasons: How many lines were refused for each reason.
+        ignored: Columns of the file that nothing asked for.
+        filled: Columns of the table that the file has.
     """
 
     lines: int = 0
@@ -89,6 +98,8 @@ class ImportReport:
     floored: int = 0
     repeats: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
+    ignored: set[str] = field(default_factory=set)
+    filled: set[str] = field(default_factory=set)
 
     @property
     def refused(self) -> int:
@@ -104,7 +115,7 @@ class ImportOptions:
         mapping: What is known about its columns.
         duplicates: Of readings of one chunk with one event time and other values: refuse all, or
             keep the first or the last.
-        strict: Stop at the first chunk with a line that is refused, before it is written.
+        strict: Stop at the first line that is refused; of its chunk nothing is written.
         chunk_lines: Lines a chunk.
         on_refused: Called with each refused line, and the names of the file's columns.
         on_progress: Called after each chunk with the bytes read so far.
@@ -119,7 +130,10 @@ class ImportOptions:
 
     def __post_init__(self) -> None:
         if self.chunk_lines < 1:
-            raise UsageError(f"a chunk has at least 1 line, not {self.chunk_lines}")
+            raise UsageError(
+                f"a chunk has at least 1 line, not {self.chunk_lines}",
+                hint="leave --chunk out for 100,000 lines",
+            )
         if self.duplicates not in ("refuse", "first", "last"):
             raise UsageError(
                 f"duplicates={self.duplicates!r} is not known",
@@ -190,9 +204,11 @@ def _import_chunk(
     table: Table, chunk: Chunk, options: ImportOptions, report: ImportReport, path: str
 ) -> None:
     report.lines += len(chunk) + len(chunk.refused)
-    if options.strict and chunk.refused:
-        raise _stopped(path, chunk.refused[0], report)
+    _note_columns(table.spec, chunk, options.mapping, report)
     refused = list(chunk.refused)
+    if options.strict and refused:
+        refused += _refused_by_table(table, chunk, options)
+        raise _stopped(path, min(refused, key=lambda refusal: refusal.line), report)
     if len(chunk):
         refused += _write_chunk(table, chunk, options, report, path)
     for line in sorted(refused, key=lambda refusal: refusal.line):
@@ -201,35 +217,78 @@ def _import_chunk(
             options.on_refused(line, chunk.names)
 
 
+def _note_columns(
+    spec: TableSpec, chunk: Chunk, mapping: FileMapping, report: ImportReport
+) -> None:
+    names = chunk.keys or frozenset(chunk.names)
+    if chunk.names[:2] == ("line", "reason"):
+        # A file of refused lines that was corrected.
+        names -= {"line", "reason"}
+    places = {column.name: column.name for column in spec.columns}
+    if mapping.columns is not None:
+        places = dict(mapping.columns)
+    taken = {mapping.time or TIME_NAME, *places}
+    if mapping.series_name is None:
+        taken.add(mapping.series or SERIES_NAME)
+    report.filled.update(to for name, to in places.items() if name in names)
+    if len(report.ignored) < _NAMES_MAX:
+        report.ignored.update(names - taken)
+
+
+def _refused_by_table(table: Table, chunk: Chunk, options: ImportOptions) -> list[RefusedLine]:
+    """Return the lines of a chunk that the table would refuse, without writing any."""
+    if not len(chunk):
+        return []
+    inputs = inputs_of_frame(
+        table.spec, chunk.frame, columns=None, unit=None, tz=None, **_who(options)
+    )
+    # Nothing of this is sent, so that neither write time nor widths matter.
+    plans = [
+        plan_write(
+            table.spec, one, now_ts=table._now_ts(), write_us=0, duplicates=options.duplicates
+        )
+        for one in inputs
+    ]
+    return _refused_lines(report_of(plans), chunk)
+
+
+def _who(options: ImportOptions) -> dict[str, Any]:
+    name = options.mapping.series_name
+    series = SERIES_NAME if name is None else None
+    return {"time": TIME_NAME, "series": series, "series_name": name}
+
+
+def _refused_lines(report: WriteReport, chunk: Chunk) -> list[RefusedLine]:
+    lines = []
+    for plan in report.plans:
+        numbers = chunk.lines[plan.refused_index].tolist()
+        for line, code in zip(numbers, plan.refused_reason.tolist(), strict=True):
+            reason = str(REASONS[code])
+            lines.append(RefusedLine(line, reason, reason, chunk.original(line)))
+    return lines
+
+
 def _write_chunk(
     table: Table, chunk: Chunk, options: ImportOptions, report: ImportReport, path: str
 ) -> list[RefusedLine]:
-    series_name = options.mapping.series_name
     try:
         written = table.write_frame(
             chunk.frame,
-            time=TIME_NAME,
-            series=SERIES_NAME if series_name is None else None,
-            series_name=series_name,
             duplicates=options.duplicates,
             strict=options.strict,
+            **_who(options),
         )
+    except RefusedReadingsError as error:
+        refused = _refused_lines(error.report, chunk)
+        raise _stopped(path, min(refused, key=lambda refusal: refusal.line), report) from error
     except TreeringError as error:
-        if options.strict and error.facts.get("report") is not None and error.report.refused_count:
-            first = min(error.report.refused, key=lambda refusal: refusal.index)
-            line = int(chunk.lines[first.index])
-            refusal = _refused_line(line, str(first.reason), chunk)
-            raise _stopped(path, refusal, report) from error
+        if error.facts.get("report") is not None:
+            report.accepted += error.report.accepted
         raise
     report.accepted += written.accepted
     report.floored += written.floored
     report.repeats += written.repeats
-    lines = [(int(chunk.lines[refusal.index]), str(refusal.reason)) for refusal in written.refused]
-    return [_refused_line(line, reason, chunk) for line, reason in lines]
-
-
-def _refused_line(line: int, reason: str, chunk: Chunk) -> RefusedLine:
-    return RefusedLine(line, reason, reason, chunk.original(line))
+    return _refused_lines(written, chunk)
 
 
 def _stopped(path: str, refusal: RefusedLine, report: ImportReport) -> CorruptDataError:
@@ -250,7 +309,7 @@ class RefusedFile:
         stream: Where to; text.
     """
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: IO[str]) -> None:
         self._writer = csv.writer(stream, lineterminator="\n")
         self._names: tuple[str, ...] | None = None
 

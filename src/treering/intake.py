@@ -110,7 +110,11 @@ def inputs_of_frame(
     """
     arrays = _arrays_of(frame)
     if (series is None) == (series_name is None):
-        raise UsageError("say either series= (a column) or series_name= (one series for all)")
+        both = "both" if series is not None else "neither"
+        raise UsageError(
+            f"a frame is of series that a column names, or of one series; {both} was said",
+            hint="say either series= (a column) or series_name= (one series for all)",
+        )
     for needed in [time, *([series] if series is not None else [])]:
         _check_has(arrays, needed)
     mapping = _column_mapping(spec, arrays, columns, {time, series})

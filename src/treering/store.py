@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import importlib
 import os
 import threading
@@ -18,8 +19,14 @@ from treering.core.adopt import AdoptPlan
 from treering.core.bucket import BucketWidth
 from treering.core.design import Design, Overrides, Window, Workload, plan_design
 from treering.core.schema import check_identifier, parse_columns
-from treering.core.table import FUTURE_LIMIT_S, Finer, TableSpec
-from treering.core.units import Precision, parse_duration_s, parse_rate_hz
+from treering.core.table import FUTURE_LIMIT, Finer, TableSpec
+from treering.core.units import (
+    Precision,
+    parse_duration_s,
+    parse_rate_hz,
+    parse_retention_s,
+    parse_whole_s,
+)
 from treering.core.window import parse_window
 from treering.engine.protocol import Engine
 from treering.errors import DesignError, StoreClosedError, TableNotFoundError, UsageError
@@ -119,14 +126,14 @@ class Store:
         name: str,
         *,
         rate: str | float,
-        retention: str | float | None,
+        retention: str | dt.timedelta | None,
         columns: str | Mapping[str, str] = "value:double",
         precision: str = "ms",
         bucket: str | None = None,
         window: str | Window | None = None,
-        gc_grace: str | float | None = None,
+        gc_grace: str | dt.timedelta | None = None,
         finer: Finer = "floor",
-        future_limit: str | float = FUTURE_LIMIT_S,
+        future_limit: str | dt.timedelta = FUTURE_LIMIT,
         workload: Mapping[str, Any] | None = None,
     ) -> CreatePlan:
         """Plan a table without making it: its design, and the statements that would run.
@@ -134,7 +141,8 @@ class Store:
         Args:
             name: Lower-case identifier.
             rate: Readings a second of one series: ``1/s``, ``10/min``, ``0.1``.
-            retention: How long a reading must stay readable: ``90d``; None or ``forever``.
+            retention: How long a reading must stay readable: ``90d``; None or ``forever``. Like
+                every length of time it is text with a unit, or a ``timedelta``.
             columns: ``value:double,quality:int`` or a mapping of name to type.
             precision: ms, us or ns.
             bucket: A bucket width instead of the one that the design would choose.
@@ -149,7 +157,7 @@ class Store:
             DesignError: The design is refused.
         """
         self._check_open()
-        retention_s = _retention_s(retention)
+        retention_s = parse_retention_s(retention)
         stated = _workload(
             rate_hz=parse_rate_hz(rate),
             columns=parse_columns(columns),
@@ -160,7 +168,7 @@ class Store:
         overrides = Overrides(
             bucket=None if bucket is None else BucketWidth.from_text(bucket),
             window=_window(window, retention_s),
-            gc_grace_s=None if gc_grace is None else int(parse_duration_s(gc_grace)),
+            gc_grace_s=None if gc_grace is None else parse_whole_s(gc_grace),
         )
         design = plan_design(stated, now_s=self._clock() // 1_000_000_000, overrides=overrides)
         return self.plan_from(name, design, finer=finer, future_limit=future_limit)
@@ -171,14 +179,14 @@ class Store:
         design: Design,
         *,
         finer: Finer = "floor",
-        future_limit: str | float = FUTURE_LIMIT_S,
+        future_limit: str | dt.timedelta = FUTURE_LIMIT,
     ) -> CreatePlan:
         """Plan a table from a design that was made before."""
         spec = TableSpec(
             name=check_identifier(name, "table"),
             design=design,
             finer=finer,
-            future_limit_s=int(parse_duration_s(future_limit)),
+            future_limit_s=parse_whole_s(future_limit),
         )
         return CreatePlan(spec=spec, steps=self._engine.plan_create(spec))
 
@@ -328,12 +336,6 @@ def _workload(*, more: Mapping[str, Any], **stated: Any) -> Workload:
     return Workload(**stated, **more)
 
 
-def _retention_s(retention: str | float | None) -> int | None:
-    if retention is None or str(retention).lower() in ("forever", "for ever", "none"):
-        return None
-    return int(parse_duration_s(retention))
-
-
 def _window(window: str | Window | None, retention_s: int | None) -> Window | None:
     if window is None or isinstance(window, Window):
         return window
@@ -392,7 +394,11 @@ def open_store(
 
 
 def _engine_on(
-    session: Any, *, keyspace: str | None = None, timeout: str | float | None = None, **options: Any
+    session: Any,
+    *,
+    keyspace: str | None = None,
+    timeout: str | dt.timedelta | None = None,
+    **options: Any,
 ) -> Engine:
     keyspace = keyspace or getattr(session, "keyspace", None)
     if not keyspace:

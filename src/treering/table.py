@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,12 +16,12 @@ from treering.core.read_plan import ROWS_MAX, Order, ReadPlan, plan_read
 from treering.core.schema import Column
 from treering.core.table import TableSpec
 from treering.core.times import TimeInput, parse_time
-from treering.core.units import YEAR_S, Interval, Precision, parse_duration_s
+from treering.core.units import Interval, Precision, parse_duration_s
 from treering.core.widths import CLOCK_BOUND_S, History
 from treering.core.write_plan import Duplicates, WriteInput, WritePlan, plan_write
 from treering.engine.deadline import deadline_in
 from treering.engine.protocol import ExpireReport, TableInfo
-from treering.errors import TreeringError, UsageError
+from treering.errors import CorruptDataError, TreeringError, UsageError
 from treering.fanout.run import run_fan_out
 from treering.fanout.steps import Steps, verb
 from treering.fanout.write import WriteFanOut, WriteGroup, groups_of
@@ -39,7 +40,8 @@ from treering.writer import Writer, WriterClocks, open_writer
 TIMEOUT_S: Final = 300.0
 """How long one call may take as a whole unless the caller says otherwise."""
 
-_LOOK_BACK_S: Final = 10 * YEAR_S
+_LOOK_BACK: Final = "10y"
+_WRITE_AGAIN: Final = "write the same readings again: those that are there already are not doubled"
 
 
 class Table(SeriesVerbs, RemovalVerbs, AdoptedVerbs):
@@ -281,7 +283,7 @@ class Table(SeriesVerbs, RemovalVerbs, AdoptedVerbs):
             raise type(error)(
                 f"only {fan_out.rows_acknowledged:,} of {planned.accepted:,} readings for "
                 f"{self.name} were acknowledged{where}: {error}",
-                hint="write the same readings again: those that are there already are not doubled",
+                hint=error.hint if isinstance(error, CorruptDataError) else _WRITE_AGAIN,
                 report=report_of(planned.plans, accepted=fan_out.rows_acknowledged),
             ) from error
         return fan_out.rows_retried
@@ -432,7 +434,7 @@ class Table(SeriesVerbs, RemovalVerbs, AdoptedVerbs):
         count: int = 1,
         *,
         columns: Sequence[str] | None = None,
-        look_back: str | float | None = None,
+        look_back: str | dt.timedelta | None = None,
         missing_ok: bool = False,
         timeout_s: float = TIMEOUT_S,
     ) -> Steps[Readings]:
@@ -462,7 +464,10 @@ class Table(SeriesVerbs, RemovalVerbs, AdoptedVerbs):
         self._refresh()
         names = series_names(series)
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise UsageError(f"the newest readings are counted from 1 on, not {count!r}")
+            raise UsageError(
+                f"the newest readings are counted from 1 on, not {count!r}",
+                hint="leave the count out for the newest one",
+            )
         oldest = self._oldest_looked_at(look_back)
         with self._context.call("latest", timeout_s):
             pages = yield from self._newest(names, count, columns, oldest, timeout_s).run()
@@ -511,12 +516,12 @@ class Table(SeriesVerbs, RemovalVerbs, AdoptedVerbs):
             plan_of=plan_of,
         )
 
-    def _oldest_looked_at(self, look_back: str | float | None) -> int:
+    def _oldest_looked_at(self, look_back: str | dt.timedelta | None) -> int:
         now_ts = self._now_ts()
         if look_back is None:
             look_back = self._spec.layout.look_back_s
         if look_back is None and self._spec.retention_s is None:
-            look_back = _LOOK_BACK_S
+            look_back = _LOOK_BACK
         if look_back is None:
             return self._spec.oldest_ts(now_ts)
         ticks = round(parse_duration_s(look_back) * 1_000) * self.precision.per_s // 1_000

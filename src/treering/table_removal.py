@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -122,7 +123,7 @@ class RemovalVerbs(RetentionVerbs):
         series: str | Sequence[str],
         *,
         allow_on_twcs: bool = False,
-        look_back: str | float | None = None,
+        look_back: str | dt.timedelta | None = None,
         fan_out_max: int = DROP_FAN_OUT_MAX,
         timeout_s: float = _TIMEOUT_S,
     ) -> Steps[DeleteReport]:
@@ -155,7 +156,7 @@ class RemovalVerbs(RetentionVerbs):
         self,
         series: str | Sequence[str],
         *,
-        look_back: str | float | None = None,
+        look_back: str | dt.timedelta | None = None,
         fan_out_max: int = DROP_FAN_OUT_MAX,
     ) -> DeletePlan:
         """Return what :meth:`drop_series` would delete, and what that costs; deletes nothing.
@@ -169,7 +170,7 @@ class RemovalVerbs(RetentionVerbs):
             series, start, None, unit="s", fan_out_max=fan_out_max, listed=True
         )
 
-    def _earliest(self, look_back: str | float | None) -> int:
+    def _earliest(self, look_back: str | dt.timedelta | None) -> int:
         length_s = self._spec.retention_s if look_back is None else parse_duration_s(look_back)
         now_s = self._context.clock() // 1_000_000_000
         # One bucket more, so that the oldest is covered whole.

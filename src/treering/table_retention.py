@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
 import time
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import Final
 
 from treering.core.retention import SPEC_LEASE_S, RetentionPlan, buckets_to_mark, plan_retention
 from treering.core.table import TableSpec
-from treering.core.units import parse_duration_s
+from treering.core.units import parse_retention_s, parse_whole_s
 from treering.core.window import Window, parse_window
 from treering.errors import DesignError, UsageError
 from treering.leases import SeriesLease
@@ -31,10 +32,10 @@ class RetentionVerbs:
 
     def plan_retention(
         self,
-        retention: str | float,
+        retention: str | dt.timedelta,
         *,
         window: str | Window | None = None,
-        gc_grace: str | float | None = None,
+        gc_grace: str | dt.timedelta | None = None,
     ) -> RetentionPlan:
         """Return what :meth:`set_retention` would do; changes nothing.
 
@@ -49,9 +50,7 @@ class RetentionVerbs:
                 hint="drop it here, which leaves it as it is, and adopt it with another retention",
             )
         self._refresh(is_forced=True)
-        text = str(retention).lower()
-        is_endless = text in ("forever", "for ever", "none")
-        retention_s = None if is_endless else int(parse_duration_s(retention))
+        retention_s = parse_retention_s(retention)
         if isinstance(window, str):
             window = parse_window(window, retention_s or 0)
         plan = plan_retention(
@@ -60,16 +59,16 @@ class RetentionVerbs:
             now_s=self._now_s(),
             is_by_ttl=self._context.engine.leaves_tombstones,
             window=window,
-            gc_grace_s=None if gc_grace is None else int(parse_duration_s(gc_grace)),
+            gc_grace_s=None if gc_grace is None else parse_whole_s(gc_grace),
         )
         return replace(plan, steps=self._context.engine.plan_alter(plan.before, plan.after))
 
     def set_retention(
         self,
-        retention: str | float,
+        retention: str | dt.timedelta,
         *,
         window: str | Window | None = None,
-        gc_grace: str | float | None = None,
+        gc_grace: str | dt.timedelta | None = None,
         force: bool = False,
     ) -> RetentionPlan:
         """Change how long readings are kept, with the TTL, window and grace that follow from it.

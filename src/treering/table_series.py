@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from treering.core.bucket import FAN_OUT_MAX, BucketWidth
 from treering.core.design import width_for_rate
 from treering.core.schema import check_series
 from treering.core.series import SeriesRecord, check_same_series, check_tags
+from treering.core.similar import hints_for_series
 from treering.core.units import parse_rate_hz
 from treering.core.widths import WidthSince
 from treering.errors import FanOutTooWideError, SeriesNotFoundError, UsageError
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from treering.core.table import TableSpec
     from treering.leases import SeriesLease
     from treering.table_context import TableContext
-
-_SIMILAR_MAX: Final = 5
 
 
 class SeriesVerbs:
@@ -172,19 +171,9 @@ class SeriesVerbs:
     def _not_found(self, name: str) -> SeriesNotFoundError:
         return SeriesNotFoundError(
             f"the table {self._spec.name!r} has no series {name!r}",
-            hint=self._similar(name),
+            **hints_for_series(name, self._spec.name, lambda prefix: self.series(prefix=prefix)),
             series=name,
         )
-
-    def _similar(self, name: str) -> str:
-        similar: list[str] = []
-        for listed in self.series(prefix=name[:2]):
-            similar.append(listed)
-            if len(similar) == _SIMILAR_MAX:
-                break
-        if similar:
-            return f"series that start alike: {', '.join(similar)}"
-        return "list them with series(); pass missing_ok=True to take it as empty"
 
 
 def series_names(series: str | Iterable[str], *, series_max: int = FAN_OUT_MAX) -> tuple[str, ...]:
@@ -195,7 +184,9 @@ def series_names(series: str | Iterable[str], *, series_max: int = FAN_OUT_MAX) 
         FanOutTooWideError: More than ``series_max``; no more than that are looked at.
     """
     if not isinstance(series, str) and not isinstance(series, Iterable):
-        raise UsageError(f"a series id is text, not {series!r}")
+        raise UsageError(
+            f"a series id is text, not {series!r}", hint="pass one id, or a list of ids"
+        )
     names: dict[str, None] = {}
     for name in (series,) if isinstance(series, str) else series:
         names[check_series(name)] = None
@@ -203,6 +194,7 @@ def series_names(series: str | Iterable[str], *, series_max: int = FAN_OUT_MAX) 
             raise FanOutTooWideError(
                 f"the read is of more than {series_max:,} series, and each is a partition at least",
                 hint="read fewer series, or raise fan_out_max",
+                cli_hint="read fewer series, or raise --fan-out-max",
             )
     if not names:
         raise UsageError(

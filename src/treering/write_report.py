@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from treering.core.units import render_count
 from treering.core.write_plan import Refusal, WritePlan
 from treering.errors import RefusedReadingsError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WriteReport:
     """What became of a write.
 
@@ -44,12 +45,16 @@ class WriteReport:
         """How many readings were refused for each reason."""
         return dict(Counter(str(refusal.reason) for refusal in self.refused))
 
+    def __repr__(self) -> str:
+        # The plans hold every reading: nothing to show on a prompt.
+        return f"<WriteReport: {self}>"
+
     def __str__(self) -> str:
-        parts = [f"{self.accepted:,} readings written"]
+        parts = [f"{render_count(self.accepted, 'reading')} written"]
         if self.floored:
             parts.append(f"{self.floored:,} of them floored to the table's precision")
         if self.repeats:
-            parts.append(f"{self.repeats:,} repeats left out")
+            parts.append(f"{render_count(self.repeats, 'repeat')} left out")
         if self.refused_count:
             why = "; ".join(f"{count:,}: {reason}" for reason, count in self.reasons.items())
             parts.append(f"{self.refused_count:,} refused ({why})")
@@ -79,8 +84,9 @@ def report_of(plans: Sequence[WritePlan], *, accepted: int | None = None) -> Wri
 def refused_error(report: WriteReport, outcome: str) -> RefusedReadingsError:
     """Return the error that names what was refused."""
     first = next(report.refused)
+    verb = "was" if report.refused_count == 1 else "were"
     return RefusedReadingsError(
-        f"{report.refused_count:,} readings were refused, first {first}; {outcome}",
+        f"{render_count(report.refused_count, 'reading')} {verb} refused, first {first}; {outcome}",
         hint="look at error.report.refused for each reading and its reason",
         report=report,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -34,7 +35,7 @@ class WriterOptions:
             returns at once, and a crash may cost what was appended within the last linger.
     """
 
-    linger: str | float = "1s"
+    linger: str | dt.timedelta = "1s"
     max_bytes: str | int = 64_000_000
     max_rows: int = 1_000_000
     block_s: float = 30.0

@@ -103,7 +103,7 @@ def test_piped_text_stays_within_eighty_columns_and_without_colour() -> None:
 
 
 def test_text_marks_what_was_asked_for() -> None:
-    result = run(*BASE, "--bucket", "hour", "--gc-grace", "0", "--window", "1d", "--ttl", "91d")
+    result = run(*BASE, "--bucket", "hour", "--gc-grace", "0s", "--window", "1d", "--ttl", "91d")
     for heading in (
         "Bucket  hour (asked for)",
         "Grace  0 s (asked for)",

@@ -135,7 +135,7 @@ def test_of_several_files_the_refused_lines_name_theirs(run: Run, table: str) ->
         (("a.dat",), 2, "does not say what format", "--format"),
         (("local.csv",), 2, "'ts' of local.csv have no zone", "--tz"),
         (("unix.csv",), 2, "'ts' of unix.csv are numbers without a unit", "--time-unit"),
-        (("a.csv", "missing.csv"), 1, "missing.csv: No such file", "check the name"),
+        (("a.csv", "missing.csv"), 2, "there is no file missing.csv", "check the name"),
         (("broken.parquet",), 2, "broken.parquet is not a Parquet file", "--format"),
     ],
 )
@@ -226,3 +226,103 @@ def test_what_was_read_into_a_file_comes_back(run: Run, form: str) -> None:
     assert rows == rows_of(run, "one", "a, b", "ü")
     assert len(rows) == 3
     assert rows[0]["ts"] == "2026-11-30T12:00:00.661001Z"
+
+
+GOOD = "series,ts,value\na,2026-11-30T12:00:00Z,1\n"
+
+
+def test_refused_lines_never_overwrite_what_is_imported(run: Run, table: str) -> None:
+    Path("bad.csv").write_text(BAD)
+    Path("link.csv").symlink_to("bad.csv")
+    Path("hard.csv").hardlink_to("bad.csv")
+    for target in ("bad.csv", "./bad.csv", "link.csv", "hard.csv", str(Path("bad.csv").resolve())):
+        for more in ((), ("--force",)):
+            result = run("import", table, "bad.csv", "--refused", target, *more, exit_code=2)
+            assert "would overwrite bad.csv" in result.stderr
+    result = run("import", table, "link.csv", "--refused", "bad.csv", exit_code=2)
+    assert "would overwrite link.csv" in result.stderr
+    assert Path("bad.csv").read_text() == BAD
+    assert run("series", table).stdout == ""
+
+
+def test_refused_lines_replace_earlier_ones_and_nothing_else_without_force(
+    run: Run, table: str
+) -> None:
+    Path("bad.csv").write_text(BAD)
+    Path("mine.csv").write_text(GOOD)
+    import_ = ("import", table, "bad.csv", "--now", NOW, "--refused")
+    assert "--force" in run(*import_, "mine.csv", exit_code=2).stderr
+    assert Path("mine.csv").read_text() == GOOD
+    run(*import_, "new.csv", exit_code=3)
+    first = Path("new.csv").read_text()
+    run(*import_, "new.csv", exit_code=3)
+    assert Path("new.csv").read_text() == first
+    run(*import_, "mine.csv", "--force", exit_code=3)
+    assert Path("mine.csv").read_text() == first
+
+
+def test_an_import_that_stops_leaves_the_earlier_refused_lines(run: Run, table: str) -> None:
+    Path("bad.csv").write_text(BAD)
+    run("import", table, "bad.csv", "--refused", "no.csv", "--now", NOW, exit_code=3)
+    first = Path("no.csv").read_text()
+    Path("worse.csv").write_text("nothing,here\n1,2\n")
+    run("import", table, "worse.csv", "--refused", "no.csv", exit_code=2)
+    assert Path("no.csv").read_text() == first
+    assert sorted(path.name for path in Path().iterdir() if path.name.startswith(".")) == []
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_columns_that_went_nowhere_are_named_on_one_line(run: Run, form: str) -> None:
+    run("create", "air", "--rate", "1/s", "--retention", "9d", "--columns", "temp:double,hum:int")
+    Path("a.csv").write_text("series,ts,temp,humm\na,2026-11-30T12:00:00Z,1,2\n")
+    Path("a.jsonl").write_text(
+        '{"series": "a", "ts": "2026-11-30T12:00:00Z", "temp": 1, "humm": 2}\n'
+    )
+    import_ = ("import", "air", f"a.{form}", "--now", NOW)
+    said = run(*import_).stderr.splitlines()
+    assert said == [
+        "columns of the file that were left out: humm; columns of air that were not filled: hum"
+    ]
+    report = document(run(*import_, "--json"))
+    assert (report["ignored_columns"], report["unfilled_columns"]) == (["humm"], ["hum"])
+    whole = run("import", "air", f"a.{form}", "--column", "temp=temp", "--column", "humm=hum")
+    assert whole.stderr == ""
+
+
+def test_strict_names_the_first_refused_line_whatever_refuses_it(run: Run, table: str) -> None:
+    lines = ["a,2026-11-30T12:00:00Z,1"] * 3 + ["a,2026-11-30T12:00:00Z,2", "a,soon,3"]
+    Path("bad.csv").write_text("series,ts,value\n" + "\n".join(lines) + "\n")
+    result = run("import", table, "bad.csv", "--strict", "--now", NOW, exit_code=1)
+    assert "bad.csv, line 2: the same event time" in result.stderr
+    assert run("series", table).stdout == ""
+
+
+def test_what_is_in_already_is_said_where_an_import_stops(run: Run, table: str) -> None:
+    Path("good.csv").write_text(GOOD)
+    Path("empty.csv").write_text("")
+    files = ("good.csv", "empty.csv")
+    said = run("import", table, *files, "--now", NOW, exit_code=2).stderr
+    assert f"1 reading of this import is in {table} so far" in said
+    said = run("import", table, *reversed(files), "--now", NOW, exit_code=2).stderr
+    assert f"nothing of this import is in {table} so far" in said
+
+
+def test_a_folder_and_a_missing_file_are_wrong_usage(run: Run, table: str) -> None:
+    assert ". is a folder" in run("import", table, ".", exit_code=2).stderr
+    assert "no file gone.csv" in run("import", table, "gone.csv", exit_code=2).stderr
+
+
+def test_why_a_number_is_none_is_said_where_it_shows(run: Run, table: str) -> None:
+    Path("a.csv").write_text(
+        "series;ts;value\na;2026-11-30T12:00:00Z;3,5\na;2026-11-30T12:00:01Z;NA\n"
+    )
+    said = run("import", table, "a.csv", "--delimiter", ";", "--now", NOW, exit_code=3).stdout
+    assert "decimals take a point, not a comma" in said
+    assert "a missing value is an empty field" in said
+
+
+def test_an_id_with_blanks_around_it_makes_no_second_series(run: Run, table: str) -> None:
+    Path("a.csv").write_text("series,ts,value\na ,2026-11-30T12:00:00Z,1\n")
+    said = run("import", table, "a.csv", "--now", NOW, exit_code=3).stdout
+    assert "starts or ends with a blank" in said
+    assert run("series", table).stdout == ""

@@ -21,8 +21,7 @@ COMMANDS = [command.name for command in app.registered_commands]
 def test_every_command_has_help(run: Run, name: str) -> None:
     text = run(name, "--help").stdout
     assert "Usage:" in text
-    if name != "design":
-        assert f"treering {name}" in text, "no example"
+    assert f"treering {name}" in text, "no example"
 
 
 def test_help_needs_neither_arrow_nor_a_driver_nor_a_picture() -> None:
@@ -84,7 +83,19 @@ def test_no_store_at_all_is_said(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_an_unknown_option_is_wrong_usage(run: Run) -> None:
-    assert "No such option" in run("info", "--bogus", exit_code=2).stderr
+    for arguments, said in (
+        (("info", "--bogus"), "No such option"),
+        (("--bogus",), "No such option"),
+        (("bogus",), "No such command"),
+        (("create", "x"), "Missing option"),
+        (("read", "x", "a", "--start", "-1d", "--limit", "few"), "--limit"),
+    ):
+        lines = run(*arguments, exit_code=2).stderr.splitlines()
+        assert len(lines) == 2
+        assert lines[0].startswith("error: ")
+        assert said in lines[0]
+        assert "--help" in lines[1]
+        assert run(*arguments, "--json", exit_code=2).stderr.count("{") == 1
     kind = json.loads(run("info", "--bogus", "--json", exit_code=2).stderr)["kind"]
     assert kind == "usage"
 
@@ -122,7 +133,11 @@ def test_debug_shows_where(store: str) -> None:
     assert "Traceback" in run_process("info", "--debug").stderr
 
 
-def test_a_reader_that_goes_away_is_no_error(run: Run, table: str) -> None:
+@pytest.mark.parametrize("how", [("--format", "csv"), ("--format", "jsonl"), ("--json",)])
+@pytest.mark.parametrize("is_unbuffered", [False, True])
+def test_a_reader_that_goes_away_is_no_error(
+    run: Run, table: str, how: tuple[str, ...], is_unbuffered: bool
+) -> None:
     lines = [
         f"a,2026-11-30T{h:02}:{m:02}:{s:02}Z,1"
         for h in range(6)
@@ -133,14 +148,14 @@ def test_a_reader_that_goes_away_is_no_error(run: Run, table: str) -> None:
     run("import", table, "a.csv", "--now", NOW)
     command = [sys.executable, "-m", "treering", "read", table, "a", "--start", "2026-11-30"]
     with subprocess.Popen(
-        [*command, "--format", "csv", "--now", NOW],
+        [*command, *how, "--now", NOW],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=dict(os.environ),
+        env={**os.environ, "PYTHONUNBUFFERED": "1" if is_unbuffered else ""},
     ) as reader:
         assert reader.stdout is not None
         assert reader.stderr is not None
-        assert reader.stdout.readline() == b"series,ts,value\n"
+        assert reader.stdout.read(1)
         reader.stdout.close()
         assert reader.stderr.read() == b""
         assert reader.wait(timeout=60) == 128 + signal.SIGPIPE
@@ -188,3 +203,47 @@ def test_output_is_utf8_whatever_the_locale(run: Run, table: str) -> None:
         env={**os.environ, "PYTHONIOENCODING": "ascii", "TZ": "Asia/Kolkata"},
     )
     assert done.stdout.splitlines()[1] == "kühl,2026-11-30T12:00:00.000Z,1.0".encode()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("read", "readings", "a", "--start", "-1d", "--json", "--format", "csv"),
+        ("read", "readings", "a", "--start", "-1d", "--json", "--plot"),
+        ("read", "readings", "a", "--start", "-1d", "--plot", "--out", "x.csv"),
+        ("read", "readings", "a", "--start", "-1d", "--json", "--out", "x.csv"),
+        ("latest", "readings", "a", "--json", "--format", "csv"),
+        ("design", "--rate", "1/s", "--retention", "90d", "--json", "--cql"),
+    ],
+)
+def test_options_that_exclude_each_other_are_refused(
+    run: Run, table: str, arguments: tuple[str, ...]
+) -> None:
+    assert "exclude each other" in run(*arguments, exit_code=2).stderr
+    assert not Path("x.csv").exists()
+
+
+@pytest.mark.parametrize("length", ["180", "180.5", "6M"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("create", "x", "--rate", "1/s", "--retention"),
+        ("create", "x", "--rate", "1/s", "--retention", "9d", "--gc-grace"),
+        ("create", "x", "--rate", "1/s", "--retention", "9d", "--window"),
+        ("create", "x", "--rate", "1/s", "--retention", "9d", "--future-limit"),
+        ("design", "--rate", "1/s", "--retention"),
+        ("design", "--rate", "1/s", "--retention", "9d", "--late"),
+        ("design", "--rate", "1/s", "--retention", "9d", "--ttl"),
+        ("design", "--rate", "1/s", "--retention", "9d", "--gc-grace"),
+        ("design", "--rate", "1/s", "--retention", "9d", "--read-span"),
+        ("design", "--rate", "1/s", "--retention", "9d", "--repair-every"),
+        ("latest", "readings", "a", "--look-back"),
+    ],
+)
+def test_a_length_of_time_without_a_clear_unit_is_refused_everywhere(
+    run: Run, table: str, arguments: tuple[str, ...], length: str
+) -> None:
+    said = run(*arguments, length, exit_code=2).stderr
+    assert f"'{length}' is not a length of time" in said
+    assert "90d" in said
+    assert run("info", "--json").stdout.count('"table":') == 1

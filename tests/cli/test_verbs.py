@@ -126,10 +126,14 @@ def test_integer_bounds_have_a_unit(run: Run, filled: str) -> None:
         (("tank", "--start", "soon"), "'soon' is not a time", "now or -6h"),
         (("tank", "--start", "2026-11-30T12:00"), "has no zone", "Z for UTC"),
         (("tank", "--start", "1764504000"), "has no unit", "--time-unit"),
-        (("tank", "--start", "-1d", "--end", "-2d"), "the interval is reversed", "earlier"),
+        (("tank", "--start", "-1d", "--end", "-2d"), "the interval is reversed", "--order desc"),
         (("tank", "--start", "-1d", "--column", "x"), "no column 'x'", "columns are value"),
         (("tank", "--start", "-1d", "--order", "up"), "order='up'", "asc"),
-        (("tank", "--start", "-1d", "--limit", "0"), "a limit is a whole number of at least 1", ""),
+        (
+            ("tank", "--start", "-1d", "--limit", "0"),
+            "a limit is a whole number of at least 1",
+            "leave",
+        ),
         (("tank", "--start", "-1d", "--format", "xml"), "'xml' is not a format", "csv"),
         (
             ("tank", "--start", "0", "--end", "1796000000000000000", "--time-unit", "ms"),
@@ -137,8 +141,8 @@ def test_integer_bounds_have_a_unit(run: Run, filled: str) -> None:
             "ns",
         ),
         (("tank", "--start", "-1d", "--end", "9999-01-01"), "partitions", "shorter"),
-        (("tank", "--start", "-9d", "--fan-out-max", "2"), "more than 2", "fan_out_max"),
-        (("tank", "--start", "-9d", "--rows-max", "9"), "expected to return", "limit"),
+        (("tank", "--start", "-9d", "--fan-out-max", "2"), "more than 2", "raise --fan-out-max"),
+        (("tank", "--start", "-9d", "--rows-max", "9"), "expected to return", "raise --rows-max"),
     ],
 )
 def test_a_read_that_cannot_be_is_refused_from_the_plan(
@@ -224,3 +228,57 @@ def test_a_damaged_segment_is_named_and_the_rest_is_read_in_part(
     result = run(*read, "--partial", exit_code=3)
     assert 20 < result.stdout.count("\n") < 31
     assert "partitions could not be read: tank/2026-11-" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("file.csv", "series,ts,value"),
+        ("file.jsonl", '{"series": "tank"'),
+        ("FILE.CSV", "series,ts,value"),
+        ("file.parquet", "PAR1"),
+        ("file.txt", "series  "),
+    ],
+)
+def test_out_writes_the_form_that_the_ending_names_and_says_so(
+    run: Run, filled: str, name: str, first: str
+) -> None:
+    said = run("read", filled, "tank", "--start", "-2d", "--out", name, "--now", NOW).stderr
+    assert f"wrote 2 readings to {name} as " in said
+    assert Path(name).read_bytes().startswith(first.encode())
+    stated = ("--out", name, "--format", "jsonl")
+    run("read", filled, "tank", "--start", "-2d", *stated, "--now", NOW)
+    assert Path(name).read_bytes().startswith(b'{"series": "tank"')
+
+
+def test_a_picture_has_a_name_that_says_so(run: Run, filled: str) -> None:
+    said = run("read", filled, "tank", "--start", "-2d", "--png", "x.jpg", exit_code=2).stderr
+    assert "name it x.png" in said
+    assert not Path("x.jpg").exists()
+
+
+def test_a_range_older_than_the_retention_is_said_and_not_shown_reversed(
+    run: Run, filled: str
+) -> None:
+    old = (filled, "tank", "--start", "2020-01-01", "--end", "2020-02-01", "--now", NOW)
+    said = run("read", *old)
+    assert "all of it is older than the retention of 90d" in said.stderr
+    text = run("explain", *old).stdout
+    assert "all of it is older than the retention of 90d" in text
+    assert "[2020-01-01T00:00:00.000Z, 2020-02-01T00:00:00.000Z)" in text
+    plan = document(run("explain", *old, "--json"))
+    assert plan["start"] == plan["end"]
+    assert plan["partitions"] == []
+    new = (filled, "tank", "--start", "2026-11-30T13:00Z", "--now", NOW)
+    assert run("read", *new).stderr == ""
+
+
+def test_a_series_that_is_not_there_is_answered_with_those_that_look_alike(
+    run: Run, filled: str
+) -> None:
+    for name in ("TANK", "tamk", "Pump-8"):
+        said = run("read", filled, name, "--start", "-1d", "--now", NOW, exit_code=2).stderr
+        assert "series that look alike: " + ("pump-7" if name == "Pump-8" else "tank") in said
+    said = run("read", filled, "xyzzy", "--start", "-1d", "--now", NOW, exit_code=2).stderr
+    assert f"list them with treering series {filled}" in said
+    assert "missing_ok" not in said

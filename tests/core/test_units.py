@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,7 @@ from treering.core.units import (
     parse_bytes,
     parse_duration_s,
     parse_rate_hz,
+    parse_retention_s,
     render_bytes,
     render_duration,
     render_rate,
@@ -45,14 +47,10 @@ HUGE = 10**400
         ("1.5s", 1.5),
         ("90D", 90 * DAY_S),
         ("0s", 0),
-        (90, 90),
-        (0.5, 0.5),
         (dt.timedelta(days=1, milliseconds=500), DAY_S + 0.5),
     ],
 )
-def test_length_of_time_is_understood(
-    text: str | int | float | dt.timedelta, seconds: float
-) -> None:
+def test_length_of_time_is_understood(text: str | dt.timedelta, seconds: float) -> None:
     assert parse_duration_s(text) == pytest.approx(seconds, rel=1e-12)
 
 
@@ -81,10 +79,36 @@ def test_length_of_time_is_understood(
         dt.timedelta(seconds=-1),
     ],
 )
-def test_what_is_no_length_of_time_is_refused(text: str | int | float | dt.timedelta) -> None:
+def test_what_is_no_length_of_time_is_refused(text: Any) -> None:
     with pytest.raises(UsageError, match="not a length of time") as caught:
         parse_duration_s(text)
     assert "90d" in caught.value.hint
+
+
+@given(st.integers(0, 10**12) | st.floats(0, 1e12))
+def test_a_number_without_a_unit_is_no_length_of_time(number: float) -> None:
+    for given_as in (number, str(number), f" {number} "):
+        with pytest.raises(UsageError, match="is not a length of time") as caught:
+            parse_duration_s(given_as)  # type: ignore[arg-type]
+        assert "90d" in caught.value.hint
+        with pytest.raises(UsageError):
+            parse_retention_s(given_as)  # type: ignore[arg-type]
+
+
+def test_a_capital_m_is_neither_minutes_nor_months() -> None:
+    for text in ("6M", "1h6M", "6 M"):
+        with pytest.raises(UsageError, match="may be minutes or months"):
+            parse_duration_s(text)
+
+
+def test_a_retention_is_whole_seconds_above_none() -> None:
+    assert parse_retention_s("90d") == 90 * DAY_S
+    assert parse_retention_s(dt.timedelta(hours=1)) == HOUR_S
+    assert parse_retention_s(None) is None
+    assert parse_retention_s("Forever") is None
+    for text in ("0d", "1.5s"):
+        with pytest.raises(UsageError):
+            parse_retention_s(text)
 
 
 @given(st.integers(1, 40 * 365 * DAY_S))
@@ -222,3 +246,4 @@ def test_clipped_interval_holds_what_both_hold(start: int, end: int, low: int, l
         both = start <= ts < end and low <= ts < low + length
         assert (clipped.start <= ts < clipped.end) is both
     assert clipped.is_empty is (clipped.length_s == 0)
+    assert clipped.end >= clipped.start

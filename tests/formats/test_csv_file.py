@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 import treering
 from treering.errors import UsageError
 from treering.formats.chunk import RefusedLine
+from treering.formats.csv_file import original_of, records_of
 from treering.formats.export import json_rows
 from treering.formats.layout import FileMapping
-from treering.formats.lines import LINE_BYTES_MAX
+from treering.formats.lines import LINE_BYTES_MAX, LineBlock
 from treering.importing import FileFormat, ImportOptions, run_import
 
 NOW = "2026-11-30T14:00Z"
@@ -257,3 +258,73 @@ def test_other_delimiters_and_names_are_taken_as_stated() -> None:
     mapping = FileMapping(time="when", series="sensor", columns={"Temp °C": "value"}, delimiter=";")
     rows, _ = imported(text, mapping=mapping, columns="value:double")
     assert rows == [{"series": "a", "ts": "2026-11-30T12:00:00.000Z", "value": 1.5}]
+
+
+PLAIN = st.lists(st.sampled_from(["x", "1.5", "", 'in"side']), min_size=3, max_size=3)
+RECORDS = st.one_of(
+    PLAIN.map(lambda fields: ("plain", fields)),
+    st.tuples(PLAIN, st.integers(0, 2)).map(
+        lambda pair: (
+            "stray",
+            [('"q' if i == pair[1] else "") + f.replace('"', "") for i, f in enumerate(pair[0])],
+        )
+    ),
+    st.tuples(PLAIN, st.integers(0, 2), st.integers(1, 3)).map(
+        lambda three: (
+            "quoted",
+            [
+                '"' + "l,\n" * three[2] + '"' if i == three[1] else f.replace('"', "")
+                for i, f in enumerate(three[0])
+            ],
+        )
+    ),
+)
+
+
+@settings(max_examples=200)
+@given(st.lists(RECORDS, max_size=9), st.integers(1, 500))
+def test_every_record_has_the_number_of_its_line_whatever_quotes_stand_around(
+    records: list[tuple[str, list[str]]], first_line: int
+) -> None:
+    text, line = "", first_line
+    expected: list[tuple[int, str, list[str] | None]] = []
+    for kind, fields in records:
+        record = ",".join(fields) + "\n"
+        value = [f.removeprefix('"').removesuffix('"') if "\n" in f else f for f in fields]
+        expected.append((line, kind, None if kind == "stray" else value))
+        text += record
+        line += record.count("\n")
+    block = LineBlock(first_line, [part.encode() for part in text.splitlines(keepends=True)])
+    found = list(records_of(block, ",", 3))
+    assert [number for number, _ in found] == [number for number, _, _ in expected]
+    original = original_of(block, ",", 3)
+    for (number, got), (_, kind, wanted) in zip(found, expected, strict=True):
+        assert isinstance(got, str) == (kind == "stray"), number
+        assert wanted is None or got == wanted
+        raw = block.lines[number - first_line].decode().rstrip("\n")
+        assert original(number) == ((raw,) if wanted is None else tuple(wanted))
+
+
+def test_a_stray_quote_spoils_no_line_behind_it_though_a_later_one_holds_a_quote_too() -> None:
+    lines = ["a,2026-11-30T13:00:00Z,1"] * 15
+    lines += ['a,"2026-11-30T13:00:01Z,2', 'a,2026-11-30T13:00:02Z,"3', "b,2026-11-30T13:00:00Z,4"]
+    rows, refused = imported("series,ts,value\n" + "\n".join(lines) + "\n", columns="value:double")
+    assert [line.line for line in refused] == [17, 18]
+    assert [row["series"] for row in rows] == ["a", "b"]
+
+
+class CountingLines(list[bytes]):
+    """A list that counts how many lines were asked of it."""
+
+    asked = 0
+
+    def __getitem__(self, place: Any) -> Any:
+        self.asked += len(range(*place.indices(len(self)))) if isinstance(place, slice) else 1
+        return super().__getitem__(place)
+
+
+def test_looking_a_refused_line_up_costs_no_more_the_more_lines_stand_around() -> None:
+    lines = CountingLines(b"a,1,2\n" for _ in range(10_000))
+    original = original_of(LineBlock(1, lines), ",", 3)
+    assert all(original(line) == ("a", "1", "2") for line in range(1, 10_001, 100))
+    assert 100 <= lines.asked < 1_000

@@ -68,7 +68,7 @@ def test_each_refused_line_is_named_with_its_number_and_reason() -> None:
     assert [row["value"] for row in rows] == [1.0, "NaN"]
     assert lines_of(refused) == [
         (2, "not a line of JSON: Expecting value: line 1 column 1 (char 0)"),
-        (3, "not an object but list"),
+        (3, "not an object but a list"),
         (4, "'2' in the column 'value' is not a double"),
         (5, "no series id"),
     ]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treering.cli.options import DebugOption, JsonOption, NowOption, clock_of
+from treering.cli.options import DebugOption, JsonOption, NowOption, check_one_of, clock_of
 from treering.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def design(
     gc_grace: Annotated[
         str | None,
         _option(
-            "--gc-grace", text="gc_grace_seconds, such as 1d or 0.", panel=_CHOICES, metavar="TIME"
+            "--gc-grace", text="gc_grace_seconds, such as 1d or 0s.", panel=_CHOICES, metavar="TIME"
         ),
     ] = None,
     ttl: Annotated[
@@ -226,8 +226,18 @@ def design(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Design a table: bucket, TTL, window, grace and disk, with the arithmetic and the reasons."""
+    """Design a table: bucket, TTL, window, grace and disk, with the arithmetic and the reasons.
+
+    Examples:
+
+        treering design --rate 1/s --retention 90d
+
+        treering design --rate 10/s --retention 2y --columns temp:double --late 2h:3%
+
+        treering design --rate 4/h --retention forever --replication dc1:3 --cql
+    """
     stated = dict(locals())
+    check_one_of(json=as_json, cql=as_cql)
     from treering.cli.rates import render_widths, widths_to_json
     from treering.core.design import plan_design
     from treering.core.rates import plan_widths
@@ -292,7 +302,13 @@ def _cql(plan: Design, *, keyspace: str, table: str) -> str:
 def _workload(stated: dict[str, Any]) -> Workload:
     from treering.core.design import Precision, Workload
     from treering.core.schema import parse_columns
-    from treering.core.units import parse_bytes, parse_duration_s, parse_rate_hz
+    from treering.core.units import (
+        parse_bytes,
+        parse_duration_s,
+        parse_rate_hz,
+        parse_retention_s,
+        parse_whole_s,
+    )
     from treering.errors import UsageError
 
     if stated["precision"] not in set(Precision):
@@ -301,7 +317,7 @@ def _workload(stated: dict[str, Any]) -> Workload:
     return Workload(
         rate_hz=parse_rate_hz(stated["rate"]),
         columns=parse_columns(stated["columns"]),
-        retention_s=_retention_s(stated["retention"]),
+        retention_s=parse_retention_s(stated["retention"]),
         peak_rate_hz=_optional(parse_rate_hz, stated["peak_rate"]),
         row_bytes=_optional(parse_bytes, stated["row_bytes"]),
         late_s=late_s,
@@ -311,7 +327,7 @@ def _workload(stated: dict[str, Any]) -> Workload:
         replication=_replication(stated["replication"]),
         deletes=stated["deletes"],
         overwrites=stated["overwrites"],
-        repair_every_s=_optional(_whole_s, stated["repair_every"]),
+        repair_every_s=_optional(parse_whole_s, stated["repair_every"]),
         cassandra=stated["cassandra"],
         storage_mode=stated["storage_mode"].upper(),
         precision=Precision(stated["precision"]),
@@ -330,6 +346,7 @@ def _optional(parse: Any, text: str | None) -> Any:
 def _overrides(stated: dict[str, Any], load: Workload) -> Overrides:
     from treering.core.bucket import BucketWidth
     from treering.core.design import Overrides, Strategy
+    from treering.core.units import parse_whole_s
     from treering.core.window import parse_window
     from treering.errors import UsageError
 
@@ -344,31 +361,12 @@ def _overrides(stated: dict[str, Any], load: Workload) -> Overrides:
     return Overrides(
         bucket="none" if is_none else _optional(BucketWidth.from_text, bucket),
         window=_optional(lambda text: parse_window(text, over_s), stated["window"]),
-        gc_grace_s=_optional(_whole_s, stated["gc_grace"]),
-        ttl_s=_optional(_whole_s, stated["ttl"]),
+        gc_grace_s=_optional(parse_whole_s, stated["gc_grace"]),
+        ttl_s=_optional(parse_whole_s, stated["ttl"]),
         strategy=None if strategy is None else Strategy(strategy.upper()),
         timestamp_resolution=stated["timestamp_resolution"],
         unsafe_aggressive_expiration=stated["unsafe_aggressive_expiration"],
     )
-
-
-def _whole_s(text: str) -> int:
-    from treering.core.units import parse_duration_s
-    from treering.errors import UsageError
-
-    # A bare number is seconds here, as the table options write it.
-    seconds = float(text) if text.strip().isdigit() else parse_duration_s(text)
-    if seconds != int(seconds):
-        raise UsageError(
-            f"{text!r} is not a whole number of seconds", hint="Cassandra counts in seconds"
-        )
-    return int(seconds)
-
-
-def _retention_s(text: str) -> int | None:
-    if text.strip().lower() in ("forever", "for ever"):
-        return None
-    return _whole_s(text)
 
 
 def _late(text: str | None) -> tuple[float | None, float | None]:

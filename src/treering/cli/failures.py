@@ -6,6 +6,7 @@ traceback only where ``--debug`` asks for it; a reader that goes away is no erro
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -27,12 +28,28 @@ INTERRUPTED: Final = 128 + signal.SIGINT
 # Typer carries its own Click or uses the one installed; this class is the right one either way.
 _UsageFault: Final[type[Exception]] = typer.BadParameter.__mro__[1]
 
+_INTERRUPTED_HINT: Final = "run it again: what was acknowledged stays, and nothing is doubled"
+
 # What a shell reports for a program that SIGPIPE ended.
 PIPE_CLOSED: Final = 128 + signal.SIGPIPE
 
 
 class Commands(TyperGroup):
     """The group of all commands: turns errors into messages and exit codes."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
+    ) -> Any:
+        """Read the options; what is wrong with them is said as any other error is."""
+        as_json = "--json" in args
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except _UsageFault as error:
+            # Help where nothing was said is no error, though Click counts it as one.
+            if not args:
+                raise
+            _report(*_usage_text(error), as_json, "usage")
+            sys.exit(USAGE)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; errors become one line each and an exit code."""
@@ -44,7 +61,7 @@ class Commands(TyperGroup):
         except (typer.Exit, typer.Abort):
             raise
         except KeyboardInterrupt:
-            _report("interrupted", "run it again: nothing is half-written", as_json, "interrupted")
+            _report("interrupted", _INTERRUPTED_HINT, as_json, "interrupted")
             raise typer.Exit(INTERRUPTED) from None
         except Exception as error:  # noqa: BLE001  # the last place where one can be shown
             if "--debug" in flags:
@@ -65,15 +82,14 @@ def _fail(error: Exception, *, as_json: bool) -> NoReturn:
     from treering.errors import TreeringError
 
     if isinstance(error, _UsageFault):
-        if not as_json:
-            raise error
-        _report(str(error), "see --help", as_json, "usage")
+        _report(*_usage_text(error), as_json, "usage")
         raise typer.Exit(USAGE) from error
     match error:
         case BrokenPipeError():
             _leave_quietly()
         case TreeringError():
-            _report(error.message, error.hint, as_json, type(error).__name__)
+            hint = error.facts.get("cli_hint", error.hint)
+            _report(error.message, hint, as_json, type(error).__name__)
             raise typer.Exit(exit_code_of(error)) from error
         case OSError():
             _report(_os_message(error), _os_hint(error), as_json, type(error).__name__)
@@ -85,6 +101,13 @@ def _fail(error: Exception, *, as_json: bool) -> NoReturn:
         type(error).__name__,
     )
     raise typer.Exit(FAILED) from error
+
+
+def _usage_text(error: Any) -> tuple[str, str]:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "treering"
+    text = error.format_message() if hasattr(error, "format_message") else str(error)
+    return " ".join(text.split()).rstrip("."), f"see {command} --help"
 
 
 def exit_code_of(error: TreeringError) -> int:
@@ -105,8 +128,10 @@ def _os_hint(error: OSError) -> str:
             return "check the name of the file"
         case PermissionError():
             return "check who may read and write there"
+        case OSError(errno=errno.ENOSPC | errno.EDQUOT):
+            return "free space there, and run it again"
         case _:
-            return ""
+            return "check the disk and the permissions there"
 
 
 def _leave_quietly() -> NoReturn:

@@ -13,10 +13,11 @@ import typer
 from treering.cli.options import DebugOption, JsonOption, NowOption, StoreOption, TableArgument
 
 if TYPE_CHECKING:
-    from treering.importing import ImportReport
+    from treering.importing import FileFormat, ImportReport
 
 _COLUMNS = "What stands where"
 _READINGS = "What becomes of readings"
+_NAMED = 10
 
 
 def import_(
@@ -111,7 +112,7 @@ def import_(
         bool,
         typer.Option(
             "--strict",
-            help="Stop at the first line that is refused.",
+            help="Stop at the first line that is refused; its chunk is not written.",
             rich_help_panel=_READINGS,
         ),
     ] = False,
@@ -124,10 +125,24 @@ def import_(
             rich_help_panel=_READINGS,
         ),
     ] = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Let --refused overwrite a file that does not hold refused lines.",
+            rich_help_panel=_READINGS,
+        ),
+    ] = False,
     chunk: Annotated[
-        int | None,
-        typer.Option("--chunk", metavar="N", help="Lines a write.", rich_help_panel=_READINGS),
-    ] = None,
+        int,
+        typer.Option(
+            "--chunk",
+            metavar="N",
+            help="Lines a write.",
+            rich_help_panel=_READINGS,
+            show_default="100,000",
+        ),
+    ] = 100_000,
     store: StoreOption = None,
     now: NowOption = None,
     as_json: JsonOption = False,
@@ -149,8 +164,9 @@ def import_(
         zcat a.jsonl.gz | treering import air - --format jsonl
     """
     from treering.cli.options import opened, parse_pairs
+    from treering.cli.refused import check_refused_path, refused_sink
     from treering.formats.layout import FileMapping
-    from treering.importing import CHUNK_LINES, ImportOptions, ImportReport, format_of, run_import
+    from treering.importing import ImportOptions, ImportReport, run_import
 
     mapping = FileMapping(
         time=time,
@@ -162,29 +178,60 @@ def import_(
         tz=tz,
         delimiter="\t" if delimiter == "\\t" else delimiter,
     )
-    formats = [format_of(file, file_format) for file in files]
+    formats = [_format_of(file, file_format) for file in files]
+    if refused is not None:
+        check_refused_path(refused, files, force=force)
     report = ImportReport()
     with ExitStack() as stack:
         place = stack.enter_context(opened(store, now=now))
         target = place.table(table)
         streams = [stack.enter_context(_stream(file)) for file in files]
-        add_refused = stack.enter_context(_refused_sink(refused, is_named=len(files) > 1))
+        add_refused = stack.enter_context(refused_sink(refused, _shown, is_named=len(files) > 1))
         advance = stack.enter_context(_progress(files))
+        stack.enter_context(_told(report, table, files, as_json=as_json))
         for file, form, stream in zip(files, formats, streams, strict=True):
             options = ImportOptions(
                 mapping=mapping,
                 duplicates=duplicates,  # type: ignore[arg-type]  # checked by the options
                 strict=strict,
-                chunk_lines=CHUNK_LINES if chunk is None else chunk,
+                chunk_lines=chunk,
                 on_refused=add_refused(file),
                 on_progress=advance(file),
             )
             run_import(target, stream, form, options, path=_shown(file), report=report)
-    _print(report, table, refused, as_json=as_json)
+    unfilled = [c.name for c in target.columns if c.name not in report.filled]
+    _print(report, table, refused, unfilled, as_json=as_json)
     if report.refused:
         from treering.cli.failures import INCOMPLETE
 
         raise typer.Exit(INCOMPLETE)
+
+
+def _format_of(file: str, stated: str | None) -> FileFormat:
+    from treering.errors import UsageError
+    from treering.importing import format_of
+
+    path = Path(file)
+    if file != "-" and path.is_dir():
+        raise UsageError(f"{file} is a folder", hint="name the files in it, such as DIR/*.csv")
+    if file != "-" and not path.exists():
+        raise UsageError(f"there is no file {file}", hint="check the name of the file")
+    return format_of(file, stated)
+
+
+@contextmanager
+def _told(report: ImportReport, table: str, files: list[str], *, as_json: bool) -> Iterator[None]:
+    """Say what is in the table already when something ends the import before its end."""
+    from treering.cli.output import print_note
+    from treering.core.units import render_count
+
+    try:
+        yield
+    except BaseException:
+        if not as_json and (report.accepted or len(files) > 1):
+            what = render_count(report.accepted, "reading") if report.accepted else "nothing"
+            print_note(f"stopped before the end: {what} of this import is in {table} so far")
+        raise
 
 
 def _shown(file: str) -> str:
@@ -198,24 +245,6 @@ def _stream(file: str) -> Iterator[BinaryIO]:
             yield stream
         return
     yield sys.stdin.buffer
-
-
-@contextmanager
-def _refused_sink(path: Path | None, *, is_named: bool) -> Iterator[Callable[[str], Any]]:
-    if path is None:
-        yield lambda _: None
-        return
-    from treering.importing import RefusedFile
-
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        sink = RefusedFile(stream)
-
-        def adder(file: str) -> Any:
-            return lambda refusal, names: sink.add(
-                refusal, names, path=_shown(file) if is_named else None
-            )
-
-        yield adder
 
 
 @contextmanager
@@ -237,9 +266,27 @@ def _progress(files: list[str]) -> Iterator[Callable[[str], Any]]:
         yield advance
 
 
-def _print(report: ImportReport, table: str, refused: Path | None, *, as_json: bool) -> None:
-    from treering.cli.output import print_json
+def _print(
+    report: ImportReport,
+    table: str,
+    refused: Path | None,
+    unfilled: list[str],
+    *,
+    as_json: bool,
+) -> None:
+    from treering.cli.output import print_json, print_note
+    from treering.core.units import render_count
 
+    notes = [
+        f"{what}: {_listed(names)}"
+        for what, names in (
+            ("columns of the file that were left out", sorted(report.ignored)),
+            (f"columns of {table} that were not filled", unfilled if report.lines else []),
+        )
+        if names
+    ]
+    if notes:
+        print_note("; ".join(notes))
     if as_json:
         print_json(
             {
@@ -251,16 +298,30 @@ def _print(report: ImportReport, table: str, refused: Path | None, *, as_json: b
                 "refused": report.refused,
                 "reasons": dict(report.reasons),
                 "refused_file": None if refused is None else str(refused),
+                "ignored_columns": sorted(report.ignored),
+                "unfilled_columns": unfilled,
             }
         )
         return
-    print(f"{report.accepted:,} readings of {report.lines:,} lines are in {table}")
+    accepted, verb = render_count(report.accepted, "reading"), _are(report.accepted)
+    print(f"{accepted} of {render_count(report.lines, 'line')} {verb} in {table}")
     if report.floored:
         print(f"  {report.floored:,} of them floored to the table's precision")
     if report.repeats:
-        print(f"  {report.repeats:,} repeats of another line left out")
+        print(f"  {render_count(report.repeats, 'repeat')} of another line left out")
     for kind, count in report.reasons.most_common():
         print(f"  {count:,} refused: {kind}")
     if report.refused:
-        where = f"they are in {refused}" if refused else "see them with --refused FILE"
-        print(f"  {where}")
+        if refused:
+            print(f"  {'it is' if report.refused == 1 else 'they are'} in {refused}")
+        else:
+            print("  see them with --refused FILE")
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

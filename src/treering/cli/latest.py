@@ -29,9 +29,11 @@ def latest(
     ] = None,
     column: ColumnsOption = None,
     form: Annotated[
-        str,
-        typer.Option("--format", metavar="table|csv|jsonl|parquet", help="How readings come out."),
-    ] = "table",
+        str | None,
+        typer.Option(
+            "--format", metavar="table|csv|jsonl|parquet", help="How readings come out; table."
+        ),
+    ] = None,
     store: StoreOption = None,
     now: NowOption = None,
     as_json: JsonOption = False,
@@ -45,10 +47,11 @@ def latest(
 
         treering latest readings pump-7 pump-8 --count 10 --format csv
     """
-    from treering.cli.options import opened
-    from treering.cli.read import check_format, show_readings
+    from treering.cli.options import check_one_of, opened
+    from treering.cli.read import form_of, show_readings
 
-    check_format(form)
+    check_one_of(json=as_json, format=form is not None)
+    shape = form_of(form, None)
     with opened(store, now=now) as place:
         readings = place.table(table).latest(series, count, columns=column, look_back=look_back)
-    show_readings(readings, table, form=form, as_json=as_json)
+    show_readings(readings, table, form=shape, as_json=as_json)

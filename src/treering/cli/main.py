@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import signal
 import sys
 from typing import Any, Final
 
@@ -29,7 +30,8 @@ from treering.cli.set_retention import set_retention
 from treering.cli.spool import spool
 
 _EPILOG: Final = (
-    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 incomplete, 130 interrupted. "
+    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 incomplete, 130 interrupted, 141 whoever read "
+    "the output went away. "
     "The store is a folder or cassandra://host/keyspace: --store, or TREERING_URL."
 )
 
@@ -87,8 +89,18 @@ for _name, _command in _COMMANDS:
 app.add_typer(spool, name="spool")
 
 
+def _write_whole() -> None:
+    # Unbuffered (python -u), Python hands text to the system once, and what the system did not
+    # take is lost without an error: a reader that went away would look like success.
+    out: Any = sys.stdout
+    if isinstance(getattr(out, "buffer", None), io.RawIOBase):
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(out.detach()), line_buffering=True)
+
+
 def run() -> None:
     """Run the command of ``sys.argv``; the entry of the console script."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    _write_whole()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # What is exported must not depend on the locale of the machine.

@@ -126,6 +126,24 @@ def parse_moment_text(text: str, unit: str | None) -> str | int:
     return int(text)
 
 
+def check_one_of(**flags: bool) -> None:
+    """Refuse options that exclude each other, rather than ignore one.
+
+    Args:
+        **flags: Whether each was given, by its name.
+
+    Raises:
+        UsageError: More than one was.
+    """
+    from treering.errors import UsageError
+
+    given = [f"--{name}" for name, is_given in flags.items() if is_given]
+    if len(given) > 1:
+        raise UsageError(
+            f"{' and '.join(given)} exclude each other", hint="leave out all but one of them"
+        )
+
+
 def stated(**limits: int | None) -> dict[str, Any]:
     """Return the options that were given, so that what is left out keeps the library's default."""
     return {name: value for name, value in limits.items() if value is not None}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -41,9 +41,13 @@ def read(
     fan_out_max: FanOutOption = None,
     rows_max: RowsOption = None,
     form: Annotated[
-        str,
-        typer.Option("--format", metavar="table|csv|jsonl|parquet", help="How readings come out."),
-    ] = "table",
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="table|csv|jsonl|parquet",
+            help="How readings come out; by the ending of --out, else table.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Write there, not to the terminal.")
     ] = None,
@@ -72,31 +76,75 @@ def read(
 
         treering read readings pump-7 --start -1d --plot --png day.png
     """
-    from treering.cli.options import opened, parse_moment_text, stated
+    from treering.cli.options import check_one_of, opened, parse_moment_text, stated
+    from treering.cli.output import print_note
+    from treering.core.render_plan import all_expired
 
-    check_format(form)
+    check_one_of(json=as_json, plot=plot, format=form is not None)
+    check_one_of(json=as_json, plot=plot, out=out is not None)
+    shape = form_of(form, out)
+    _check_png(png)
+    options: dict[str, Any] = {
+        "order": order,
+        "limit": limit,
+        "columns": column,
+        "unit": time_unit,
+        **stated(fan_out_max=fan_out_max, rows_max=rows_max),
+    }
+    bounds = (
+        parse_moment_text(start, time_unit),
+        None if end is None else parse_moment_text(end, time_unit),
+    )
     with opened(store, now=now) as place:
-        readings = place.table(table).read(
-            series,
-            parse_moment_text(start, time_unit),
-            None if end is None else parse_moment_text(end, time_unit),
-            order=order,  # type: ignore[arg-type]  # checked by the plan
-            limit=limit,
-            columns=column,
-            unit=time_unit,
-            **stated(fan_out_max=fan_out_max, rows_max=rows_max),
-            partial=partial,
-        )
-    show_readings(readings, table, form=form, out=out, plot=plot, png=png, as_json=as_json)
+        target = place.table(table)
+        readings = target.read(series, *bounds, partial=partial, **options)
+        plan = None if len(readings) else target.explain(series, *bounds, **options)
+    if plan is not None and plan.is_all_expired:
+        print_note(all_expired(plan))
+    show_readings(readings, table, form=shape, out=out, plot=plot, png=png, as_json=as_json)
 
 
-def check_format(form: str) -> None:
-    """Refuse an unknown form before anything is read."""
+_FORMS: Final = ("table", "csv", "jsonl", "parquet")
+_ENDINGS: Final = {
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+
+
+_FORM_NAMES: Final = {
+    "table": "a table for people",
+    "csv": "CSV",
+    "jsonl": "JSON lines",
+    "parquet": "Parquet",
+}
+
+
+def form_of(form: str | None, out: Path | None) -> str:
+    """Return how readings come out: as stated, else by the ending of the file, else a table.
+
+    Raises:
+        UsageError: An unknown form; nothing was read.
+    """
     from treering.errors import UsageError
 
-    forms = ("table", "csv", "jsonl", "parquet")
-    if form not in forms:
-        raise UsageError(f"{form!r} is not a format of readings", hint=f"use {', '.join(forms)}")
+    if form is None:
+        return "table" if out is None else _ENDINGS.get(out.suffix.lower(), "table")
+    if form not in _FORMS:
+        raise UsageError(f"{form!r} is not a format of readings", hint=f"use {', '.join(_FORMS)}")
+    return form
+
+
+def _check_png(png: Path | None) -> None:
+    from treering.errors import UsageError
+
+    if png is not None and png.suffix.lower() != ".png":
+        raise UsageError(
+            f"{png} would hold a PNG picture and does not end in .png",
+            hint=f"name it {png.with_suffix('.png')}",
+        )
 
 
 def show_readings(
@@ -111,12 +159,13 @@ def show_readings(
 ) -> None:
     """Print, draw or write readings; exits with 3 where partitions are missing."""
     from treering.cli.output import print_json, print_note
+    from treering.core.units import render_count
 
     if png is not None:
         from treering.plot import write_png
 
         write_png(readings, png, title=table)
-        print_note(f"drew {len(readings):,} readings in {png}")
+        print_note(f"drew {render_count(len(readings), 'reading')} in {png}")
     if plot:
         from treering.plot import render_plot
 
@@ -125,11 +174,15 @@ def show_readings(
         print_json(_document(readings, table))
     elif png is None or out is not None or form != "table":
         write_readings(readings, form, out)
+        if out is not None:
+            what = render_count(len(readings), "reading")
+            print_note(f"wrote {what} to {out} as {_FORM_NAMES[form]}")
     if readings.is_partial:
         from treering.cli.failures import INCOMPLETE
 
         names = ", ".join(read.name for read in readings.missing)
-        print_note(f"incomplete: {len(readings.missing)} partitions could not be read: {names}")
+        count = render_count(len(readings.missing), "partition")
+        print_note(f"incomplete: {count} could not be read: {names}")
         raise typer.Exit(INCOMPLETE)
 
 

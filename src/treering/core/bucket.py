@@ -265,9 +265,11 @@ def fan_out_error(
         hint = "read fewer series or a shorter interval, or raise fan_out_max"
     if fitting:
         hint += f"; a table with {fitting[0]} buckets would take {counts[fitting[0]]:,} partitions"
+    option = hint.replace("raise fan_out_max", "raise --fan-out-max")
     return FanOutTooWideError(
         f"the read touches {count:,} partitions of width {width}, more than {fan_out_max:,}",
         hint=hint,
+        cli_hint=option,
         partitions=count,
         fan_out_max=fan_out_max,
         fitting_width=fitting[0].value if fitting else None,

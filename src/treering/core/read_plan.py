@@ -93,6 +93,11 @@ class ReadPlan:
         """Whether the retention cut off a part of what was asked for."""
         return self.interval != self.asked
 
+    @property
+    def is_all_expired(self) -> bool:
+        """Whether all of what was asked for is older than the retention."""
+        return self.interval.is_empty and self.asked.end > self.asked.start
+
 
 def plan_read(
     spec: TableSpec,
@@ -143,6 +148,7 @@ def plan_read(
         raise FanOutTooWideError(
             f"the read is expected to return {rows:,} readings, more than {rows_max:,}",
             hint="read a shorter interval, set a limit, or raise rows_max",
+            cli_hint="read a shorter interval, set a --limit, or raise --rows-max",
             rows_estimate=rows,
         )
     shared = tuple(slices_between(clipped, (), spec.width)) if len(own) < len(names) else ()
@@ -180,11 +186,15 @@ def _check_request(interval: Interval, order: str, limit: int | None, spec: Tabl
             f"the interval is reversed: it starts {render_ts(interval.start, spec.precision)} "
             f"and ends {render_ts(interval.end, spec.precision)}",
             hint="give the earlier time first; the order of results is order='desc'",
+            cli_hint="give the earlier time to --start; the order of results is --order desc",
         )
     if order not in ("asc", "desc"):
         raise UsageError(f"order={order!r} is not known", hint="use 'asc' or 'desc'")
     if limit is not None and (type(limit) is not int or limit < 1):
-        raise UsageError(f"a limit is a whole number of at least 1, not {limit!r}")
+        raise UsageError(
+            f"a limit is a whole number of at least 1, not {limit!r}",
+            hint="leave the limit out to read all",
+        )
 
 
 def _estimate_rows(spec: TableSpec, interval: Interval, series: int, limit: int | None) -> int:

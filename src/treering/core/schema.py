@@ -127,7 +127,10 @@ def check_series(series: str) -> str:
             encodable.
     """
     if not isinstance(series, str):
-        raise UsageError(f"a series id is text, not {type(series).__name__}: {series!r}")
+        raise UsageError(
+            f"a series id is text, not {type(series).__name__}: {series!r}",
+            hint="make text of it, such as str(7)",
+        )
     try:
         size = len(series.encode())
     except UnicodeEncodeError:
@@ -137,6 +140,11 @@ def check_series(series: str) -> str:
         raise UsageError(
             f"{shown!r} is not a series id",
             hint=f"use 1 to {SERIES_BYTES_MAX:,} bytes of text without control characters",
+        )
+    if series != series.strip():
+        raise UsageError(
+            f"the series id {series!r} starts or ends with a blank",
+            hint="strip it: two ids that look the same would be two series",
         )
     return series
 
@@ -159,9 +167,14 @@ def parse_columns(columns: str | Mapping[str, str] | tuple[Column, ...]) -> tupl
         parsed = tuple(Column(name, _column_type(name, kind)) for name, kind in pairs)
     names = [column.name for column in parsed]
     if not 1 <= len(parsed) <= COLUMNS_MAX:
-        raise UsageError(f"a table has 1 to {COLUMNS_MAX} columns of values, not {len(parsed)}")
+        raise UsageError(
+            f"a table has 1 to {COLUMNS_MAX} columns of values, not {len(parsed)}",
+            hint="write name:type, more after commas, such as value:double,quality:int",
+        )
     if len(set(names)) != len(names):
-        raise UsageError(f"a column is named twice: {', '.join(names)}")
+        raise UsageError(
+            f"a column is named twice: {', '.join(names)}", hint="give each its own name"
+        )
     return parsed
 
 

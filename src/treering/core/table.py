@@ -23,7 +23,7 @@ Format 2 marks the buckets that exist: a release that writes without marks must 
 CATALOG_PREFIX: Final = "treering_"
 """How the catalog's own tables are named; no table of readings is."""
 
-FUTURE_LIMIT_S: Final = 600
+FUTURE_LIMIT: Final = "10m"
 
 Finer = Literal["floor", "refuse"]
 
@@ -48,7 +48,7 @@ class TableSpec:
     name: str
     design: Design
     finer: Finer = "floor"
-    future_limit_s: int = FUTURE_LIMIT_S
+    future_limit_s: int = 600
     incarnation: int = 0
     index_trusted: bool = True
     segment_s: int | None = None

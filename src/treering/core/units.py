@@ -81,7 +81,9 @@ class Interval:
 
     def clipped(self, start: int, end: int) -> Interval:
         """Return the part of this interval that lies in ``[start, end)``."""
-        return Interval(max(self.start, start), min(self.end, end), self.precision)
+        first = max(self.start, start)
+        # Where nothing is left, the interval is empty and not reversed: it is shown to people.
+        return Interval(first, max(first, min(self.end, end)), self.precision)
 
 
 _DURATION = re.compile(
@@ -106,31 +108,78 @@ def _duration_unit_s(unit: str) -> float:
     return _DURATION_S["mo" if unit.startswith("mo") else unit[0]]
 
 
-def parse_duration_s(text: str | int | float | dt.timedelta) -> float:
+def parse_duration_s(text: str | dt.timedelta) -> float:
     """Return a length of time in seconds.
 
     Args:
-        text: ``90d``, ``1h30m``, ``15min``, ``2w``, a ``timedelta``, or a number of seconds.
-            A month counts 31 days and a year 365.
+        text: ``90d``, ``1h30m``, ``15min``, ``2w``, or a ``timedelta``. A number without a unit
+            is refused: whether it means seconds or days is not for us to guess. A month counts
+            31 days and a year 365.
 
     Raises:
-        UsageError: Not a length of time, negative, or not finite.
+        UsageError: Not a length of time, no unit, negative, or not finite.
 
     >>> parse_duration_s("1h30m")
     5400.0
     """
-    if isinstance(text, dt.timedelta):
-        seconds = text.total_seconds()
-    elif isinstance(text, (int, float)) and not isinstance(text, bool):
-        seconds = _float_of(text)
-    else:
-        seconds = _sum_of_parts_s(str(text))
+    # What callers pass is not always what the annotation says: a number has no unit.
+    given: object = text
+    seconds = math.nan
+    if isinstance(given, dt.timedelta):
+        seconds = given.total_seconds()
+    elif isinstance(given, str):
+        seconds = _sum_of_parts_s(given)
     if not math.isfinite(seconds) or seconds < 0:
-        raise UsageError(
-            f"{text!r} is not a length of time",
-            hint="use for instance 90d, 6h, 15min, 30s, or a combination such as 1h30m",
-        )
+        raise UsageError(f"{text!r} is not a length of time{_why_no_duration(text)}", hint=_LENGTHS)
     return seconds
+
+
+_LENGTHS: Final = "use for instance 90d, 6h, 15min, 30s, 6mo, or a combination such as 1h30m"
+_BARE_NUMBER: Final = re.compile(r"\s*[+-]?\d+(\.\d*)?\s*")
+_CAPITAL_M: Final = re.compile(r"\d\s*M(?![A-Za-z])")
+
+
+def _why_no_duration(given: object) -> str:
+    is_number = isinstance(given, (int, float)) and not isinstance(given, bool)
+    if is_number or _BARE_NUMBER.fullmatch(str(given)):
+        return ": it has no unit"
+    if _CAPITAL_M.search(str(given)):
+        return ": M may be minutes or months"
+    return ""
+
+
+def parse_whole_s(text: str | dt.timedelta) -> int:
+    """Return a length of time in whole seconds, which is what Cassandra counts in.
+
+    Raises:
+        UsageError: As :func:`parse_duration_s`, or not whole seconds.
+    """
+    seconds = parse_duration_s(text)
+    if seconds != int(seconds):
+        raise UsageError(
+            f"{text!r} is not a whole number of seconds", hint="Cassandra counts in seconds"
+        )
+    return int(seconds)
+
+
+def parse_retention_s(text: str | dt.timedelta | None) -> int | None:
+    """Return how long readings are kept, in seconds; None for ``forever``.
+
+    Raises:
+        UsageError: As :func:`parse_whole_s`, or no time at all.
+    """
+    if text is None or (isinstance(text, str) and text.strip().lower() in _FOR_EVER):
+        return None
+    retention_s = parse_whole_s(text)
+    if retention_s == 0:
+        raise UsageError(
+            f"readings cannot be kept for {text!r}",
+            hint="state a retention such as 90d, or forever",
+        )
+    return retention_s
+
+
+_FOR_EVER: Final = frozenset({"forever", "for ever", "none"})
 
 
 def _float_of(number: float) -> float:
@@ -141,6 +190,8 @@ def _float_of(number: float) -> float:
 
 
 def _sum_of_parts_s(text: str) -> float:
+    if _CAPITAL_M.search(text):
+        return math.nan
     rest = text.strip().lower()
     seconds = 0.0
     seen = False
@@ -211,6 +262,11 @@ def render_rate(rate_hz: float) -> str:
             count = rate_hz * unit_s
             return f"{count:.6g}/{unit}" if count < 999_999 else f"{count:.0f}/{unit}"
     return f"{rate_hz * DAY_S:.6g}/d"
+
+
+def render_count(count: int, noun: str, nouns: str | None = None) -> str:
+    """Return a count with its noun in the right number: ``1 reading``, ``2 readings``."""
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
 
 
 _BYTES = re.compile(r"^\s*(?P<count>\d+(?:\.\d+)?)\s*(?P<unit>(?:[kmgtp]i?)?b?)\s*$", re.IGNORECASE)

@@ -40,7 +40,7 @@ class Reason(enum.StrEnum):
 
 
 # The order is the precedence: a reading is refused once, for the first reason that holds.
-_REASONS: Final = tuple(Reason)
+REASONS: Final = tuple(Reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class WritePlan:
             self.refused_ts.tolist(),
             strict=True,
         ):
-            reason = _REASONS[code]
+            reason = REASONS[code]
             time = "" if reason is Reason.NO_TIME else render_ts(ts, precision)
             yield Refusal(index, self.series, time, reason)
 
@@ -236,7 +236,7 @@ def _reasons(spec: TableSpec, readings: WriteInput, now_ts: int) -> npt.NDArray[
     }
     reason = np.full(len(readings.ts), -1, dtype=np.int8)
     for kind, holds in tests.items():
-        reason[(reason < 0) & holds] = _REASONS.index(kind)
+        reason[(reason < 0) & holds] = REASONS.index(kind)
     return reason
 
 
@@ -262,7 +262,7 @@ def _without_duplicates(
     in_conflict[group[differs]] = True
     if duplicates == "refuse":
         refused = in_conflict[group]
-        reason[order[refused]] = _REASONS.index(Reason.COLLISION)
+        reason[order[refused]] = REASONS.index(Reason.COLLISION)
         keep = ~same_as_before & ~refused
         return order[keep], int((same_as_before & ~refused).sum())
     keep = ~same_as_before

@@ -312,6 +312,7 @@ def partial_read_error(
         f"{len(missing)} of {plan.fan_out} partitions of {plan.spec.name} could not be read: "
         f"{names}; the first because: {causes[0]}",
         hint="try again, or read with partial=True to get the rest with these named",
+        cli_hint="try again, or read with --partial to get the rest with these named",
         missing=missing,
         causes=causes,
     )

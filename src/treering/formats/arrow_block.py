@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 import re
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -126,7 +127,8 @@ class ArrowBlocks:
                 for name, kind in self._types().items()
             }
             table = self._pa.table(columns)
-            return self._chunk(table, block, len(lines), original, bytes_read)
+            chunk = self._chunk(table, block, len(lines), original, bytes_read)
+            return None if chunk is None else replace(chunk, keys=frozenset().union(*records))
         except (self._pa.ArrowException, ValueError, OverflowError, RecursionError):
             return None
 

@@ -50,6 +50,7 @@ class Chunk:
         names: The columns of the file; empty where lines name their own.
         original: Looks a line up.
         bytes_read: How far into the file its end is.
+        keys: The names that its lines have, where each line names its own.
     """
 
     frame: Mapping[str, Any]
@@ -58,6 +59,7 @@ class Chunk:
     names: tuple[str, ...]
     original: Original
     bytes_read: int = field(default=0)
+    keys: frozenset[str] = field(default=frozenset())
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -99,7 +101,7 @@ class RowCollector:
             return
         self._rows[is_ns].append(line, ts, name, taken)
 
-    def chunks(self, bytes_read: int) -> Iterator[Chunk]:
+    def chunks(self, bytes_read: int, keys: frozenset[str] = frozenset()) -> Iterator[Chunk]:
         """Yield what was gathered: one chunk, or two where some times are beyond nanoseconds."""
         refused = tuple(self._refused)
         for is_ns, rows in self._rows.items():
@@ -112,6 +114,7 @@ class RowCollector:
                     names=self._layout.names,
                     original=self._original,
                     bytes_read=bytes_read,
+                    keys=keys,
                 )
 
 
@@ -154,4 +157,6 @@ def series_text(value: Any) -> str:
     try:
         return check_series(value)
     except UsageError as error:
-        raise FieldError(error.message, "not a series id") from error
+        is_padded = isinstance(value, str) and value != value.strip()
+        kind = "a series id that starts or ends with a blank" if is_padded else "not a series id"
+        raise FieldError(error.message, kind) from error

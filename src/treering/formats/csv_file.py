@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from treering.core.table import TableSpec
@@ -22,6 +22,7 @@ from treering.formats.values import check_first_moment, parse_field
 OVERLONG: Final = f"the line is longer than {LINE_BYTES_MAX:,} bytes"
 NOT_UTF8: Final = "the line is not UTF-8 text"
 _OPEN_QUOTE: Final = "a quote is opened and never closed"
+_RUN_ON_QUOTE: Final = "a quote is opened and not closed in the line"
 
 
 def read_csv(
@@ -70,7 +71,7 @@ def _header(reader: LineReader, delimiter: str, path: str) -> list[str]:
 
 def _check_first(block: LineBlock, layout: FileLayout) -> bool:
     place = layout.names.index(layout.time)
-    for _, record in records_of(block, layout.delimiter):
+    for _, record in records_of(block, layout.delimiter, len(layout.names)):
         if isinstance(record, list) and len(record) == len(layout.names) and record[place]:
             check_first_moment(record[place], layout.time, layout.path, layout.rule)
             return True
@@ -80,7 +81,7 @@ def _check_first(block: LineBlock, layout: FileLayout) -> bool:
 def _chunks(
     block: LineBlock, layout: FileLayout, arrow: ArrowBlocks | None, bytes_read: int
 ) -> Iterator[Chunk]:
-    original = original_of(block, layout.delimiter)
+    original = original_of(block, layout.delimiter, len(layout.names))
     if arrow is not None:
         chunk = arrow.chunk_of_csv(block, original, bytes_read)
         if chunk is not None:
@@ -90,7 +91,7 @@ def _chunks(
     time = layout.names.index(layout.time)
     series = None if layout.series is None else layout.names.index(layout.series)
     places = [(layout.names.index(name), name, column) for name, column in layout.values]
-    for line, record in records_of(block, layout.delimiter):
+    for line, record in records_of(block, layout.delimiter, len(layout.names)):
         if isinstance(record, str):
             collector.refuse(line, record)
         elif len(record) != len(layout.names):
@@ -111,27 +112,32 @@ def _count_reason(found: int, expected: int) -> str:
     return f"{found} fields where the header has {expected}"
 
 
-def records_of(block: LineBlock, delimiter: str) -> Iterator[tuple[int, list[str] | str]]:
+def records_of(
+    block: LineBlock, delimiter: str, field_count: int | None = None
+) -> Iterator[tuple[int, list[str] | str]]:
     """Yield each record of a block with its line number: its fields, or what is wrong with it.
 
-    A quote that is never closed spoils its own line and no other. Blank lines are left out.
+    A quote that opens in a line and is not closed as CSV has it spoils its own line and no other:
+    reading goes on with the next line. Blank lines are left out.
+
+    Args:
+        block: The lines.
+        delimiter: What stands between fields.
+        field_count: How many fields a record that goes over several lines must have, to be one.
     """
-    texts = [_text(line) for line in block.lines]
     place = 0
-    while place < len(texts):
-        for start, record in _records_from(texts, place, delimiter):
+    while place < len(block.lines):
+        for start, end, record in _records_from(block.lines, place, delimiter, field_count):
+            # After a spoiled line the reader of CSV is past it: another one begins behind it.
+            place = end
             line = block.first_line + start
             if start in block.overlong:
                 yield line, OVERLONG
             elif isinstance(record, str):
                 yield line, record
-                place = start + 1
-                break
             elif record and (len(record) > 1 or record[0].strip()):
-                is_utf8 = _is_utf8(block.lines[start])
+                is_utf8 = all(map(_is_utf8, block.lines[start:end]))
                 yield line, record if is_utf8 else NOT_UTF8
-        else:
-            return
 
 
 def _text(line: bytes) -> str:
@@ -147,38 +153,50 @@ def _is_utf8(line: bytes) -> bool:
 
 
 def _records_from(
-    texts: list[str], place: int, delimiter: str
-) -> Iterator[tuple[int, list[str] | str]]:
-    """Yield records from a place on; after one that is only a text, nothing more comes."""
-    reader = csv.reader((texts[at] for at in range(place, len(texts))), delimiter=delimiter)
+    lines: Sequence[bytes], place: int, delimiter: str, field_count: int | None
+) -> Iterator[tuple[int, int, list[str] | str]]:
+    """Yield (first line, line after, record); after one that is only a text, nothing more comes.
+
+    Lines are decoded as they are needed: looking one record up costs no more than that record.
+    """
+    texts = (_text(lines[at]) for at in range(place, len(lines)))
+    reader = csv.reader(texts, delimiter=delimiter)
     start = place
     try:
         for record in reader:
             end = place + reader.line_num
-            if end == len(texts) and _is_open(texts[start:end], delimiter):
-                yield start, _OPEN_QUOTE
+            is_long = end - start > 1 or end == len(lines)
+            wrong = _spoiled(lines[start:end], record, delimiter, field_count) if is_long else None
+            if wrong is not None:
+                yield start, start + 1, wrong
                 return
-            yield start, record
+            yield start, end, record
             start = end
     except csv.Error as error:
-        yield start, f"not a line of CSV: {error}"
+        yield start, start + 1, f"not a line of CSV: {error}"
 
 
-def _is_open(lines: list[str], delimiter: str) -> bool:
+def _spoiled(
+    lines: Sequence[bytes], record: list[str], delimiter: str, field_count: int | None
+) -> str | None:
+    """Return what is wrong with a record of several lines, or of the last one; None where fine."""
     try:
-        for _ in csv.reader(lines, delimiter=delimiter, strict=True):
+        for _ in csv.reader(map(_text, lines), delimiter=delimiter, strict=True):
             pass
     except csv.Error as error:
-        return "unexpected end of data" in str(error)
-    return False
+        if "unexpected end of data" in str(error):
+            return _OPEN_QUOTE
+        return _RUN_ON_QUOTE if len(lines) > 1 else None
+    is_odd = field_count is not None and len(record) != field_count
+    return _RUN_ON_QUOTE if len(lines) > 1 and is_odd else None
 
 
-def original_of(block: LineBlock, delimiter: str) -> Original:
+def original_of(block: LineBlock, delimiter: str, field_count: int | None = None) -> Original:
     """Return a function that gives the fields of the record that starts at a line."""
 
     def original(line: int) -> tuple[str, ...]:
         place = line - block.first_line
-        for _, record in _records_from([_text(t) for t in block.lines[place:][:64]], 0, delimiter):
+        for _, _, record in _records_from(block.lines, place, delimiter, field_count):
             if isinstance(record, list):
                 return tuple(record)
             break

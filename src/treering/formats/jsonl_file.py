@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from treering.core.table import TableSpec
 from treering.formats.arrow_block import ArrowBlocks, arrow_blocks
@@ -14,6 +14,15 @@ from treering.formats.csv_file import NOT_UTF8, OVERLONG
 from treering.formats.layout import FileLayout, FileMapping, plan_layout
 from treering.formats.lines import LineBlock, LineReader
 from treering.formats.values import check_first_moment, value_from_json
+
+_JSON_NAMES: Final[dict[type, str]] = {
+    type(None): "null",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    str: "a text",
+    list: "a list",
+}
 
 
 def read_jsonl(
@@ -51,17 +60,19 @@ def _chunks(
             yield chunk
             return
     collector = RowCollector(layout, original)
+    keys: set[str] = set()
     for line, record in _records_of(block):
         if isinstance(record, str):
             collector.refuse(line, record, record.partition(":")[0])
             continue
+        keys.update(record)
         collector.add(
             line,
             record.get(layout.time),
             None if layout.series is None else record.get(layout.series),
             [functools.partial(value_from_json, record.get(n), n, c) for n, c in layout.values],
         )
-    yield from collector.chunks(bytes_read)
+    yield from collector.chunks(bytes_read, frozenset(keys))
 
 
 def _records_of(block: LineBlock) -> Iterator[tuple[int, dict[str, Any] | str]]:
@@ -81,7 +92,7 @@ def _record(line: bytes) -> dict[str, Any] | str:
     except (ValueError, RecursionError) as error:
         return f"not a line of JSON: {error}"
     if not isinstance(record, dict):
-        return f"not an object but {type(record).__name__}"
+        return f"not an object but {_JSON_NAMES[type(record)]}"
     return record
 
 

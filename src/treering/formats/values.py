@@ -27,6 +27,9 @@ _NUMBER: Final = re.compile(
 _HEX: Final = re.compile(r"-?0[xX][0-9a-fA-F]{1,16}")
 _SHOWN: Final = 40
 
+_COMMA: Final = re.compile(r"[+-]?[\d.]*,\d+([eE][+-]?\d+)?")
+_MISSING_WORDS: Final = frozenset({"na", "n/a", "null", "none", "-", "--", "?", "nil"})
+
 _NONFINITE: Final = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}
 """How JSON lines spell what JSON has no number for."""
 
@@ -45,10 +48,21 @@ class FieldError(ValueError):
 
 
 def _wrong_type(value: object, name: str, column: Column) -> FieldError:
+    why = _why(value) if column.type is not ColumnType.TEXT else ""
     return FieldError(
-        f"{_shown(value)} in the column {name!r} is not a {column.type}",
-        f"not a {column.type} in the column {name!r}",
+        f"{_shown(value)} in the column {name!r} is not a {column.type}{why}",
+        f"not a {column.type} in the column {name!r}{why}",
     )
+
+
+def _why(value: object) -> str:
+    if not isinstance(value, str):
+        return ""
+    if _COMMA.fullmatch(value.strip()):
+        return ": decimals take a point, not a comma"
+    if value.strip().lower() in _MISSING_WORDS:
+        return ": a missing value is an empty field"
+    return ""
 
 
 def _shown(text: object) -> str:
