@@ -203,7 +203,7 @@ def test_end_in_nanoseconds_is_refused_or_clipped_without_using_memory(width: Bu
 def test_plan_in_words_names_what_is_touched_and_what_was_clipped() -> None:
     spec = spec_of(rate_hz=1.0)
     text = render_read_plan(planned_read(spec, NOW_MS - 120 * DAY_MS, NOW_MS, limit=7))
-    assert "partitions  90 of one day each" in text
+    assert "partitions  90 of a day each" in text
     assert "clipped     asked from 2026-08-02T00:00:00.000Z" in text
     assert "at most 7 readings a series" in text
     assert "… 82 more partitions …" in text
