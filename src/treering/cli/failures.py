@@ -41,12 +41,13 @@ class Commands(TyperGroup):
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
     ) -> Any:
         """Read the options; what is wrong with them is said as any other error is."""
-        as_json = "--json" in args
+        # Reading them empties the list.
+        as_json, is_said = "--json" in args, bool(args)
         try:
             return super().make_context(info_name, args, parent, **extra)
         except _UsageFault as error:
             # Help where nothing was said is no error, though Click counts it as one.
-            if not args:
+            if not is_said:
                 raise
             _report(*_usage_text(error), as_json, "usage")
             sys.exit(USAGE)
