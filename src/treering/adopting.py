@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -10,8 +11,8 @@ from treering.core.adopt import AdoptPlan, plan_adopt
 from treering.core.adopt_values import AdoptChoices
 from treering.core.bucket import BucketWidth
 from treering.core.schema import check_identifier
-from treering.core.table import FUTURE_LIMIT_S, Finer, TableSpec
-from treering.core.units import parse_duration_s, parse_rate_hz
+from treering.core.table import FUTURE_LIMIT, Finer, TableSpec
+from treering.core.units import parse_rate_hz, parse_retention_s, parse_whole_s
 from treering.engine.protocol import Adopter, AdoptingEngine, Engine, SeriesScan
 from treering.errors import UsageError
 
@@ -32,11 +33,11 @@ def plan_adoption(
     time: str | None = None,
     time_unit: str | None = None,
     values: Mapping[str, str] | Sequence[str] | None = None,
-    retention: str | float | None = None,
+    retention: str | dt.timedelta | None = None,
     rate: str | float | None = None,
-    look_back: str | float | None = None,
+    look_back: str | dt.timedelta | None = None,
     finer: Finer = "floor",
-    future_limit: str | float = FUTURE_LIMIT_S,
+    future_limit: str | dt.timedelta = FUTURE_LIMIT,
 ) -> AdoptPlan:
     """Plan the adoption of a table; see ``Store.plan_adopt``."""
     adopter = _adopter(engine)
@@ -52,9 +53,9 @@ def plan_adoption(
         values=_values(values),
         retention_s=_retention_s(retention),
         rate_hz=None if rate is None else parse_rate_hz(rate),
-        look_back_s=None if look_back is None else int(parse_duration_s(look_back)),
+        look_back_s=None if look_back is None else parse_whole_s(look_back),
         finer=finer,
-        future_limit_s=int(parse_duration_s(future_limit)),
+        future_limit_s=parse_whole_s(future_limit),
     )
     plan = plan_adopt(
         foreign,
@@ -127,6 +128,4 @@ def _values(values: Mapping[str, str] | Sequence[str] | None) -> Mapping[str, st
 def _retention_s(retention: Any) -> int | None:
     if retention is None:
         return None
-    if str(retention).lower() in ("forever", "for ever", "none"):
-        return 0
-    return int(parse_duration_s(retention))
+    return parse_retention_s(retention) or 0

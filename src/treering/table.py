@@ -16,7 +16,7 @@ from treering.core.read_plan import ROWS_MAX, Order, ReadPlan, plan_read
 from treering.core.schema import Column
 from treering.core.table import TableSpec
 from treering.core.times import TimeInput, parse_time
-from treering.core.units import Interval, Precision, parse_duration_s
+from treering.core.units import YEAR_S, Interval, Precision, parse_duration_s
 from treering.core.widths import CLOCK_BOUND_S, History
 from treering.core.write_plan import Duplicates, WriteInput, WritePlan, plan_write
 from treering.engine.deadline import deadline_in
@@ -40,7 +40,7 @@ from treering.writer import Writer, WriterClocks, open_writer
 TIMEOUT_S: Final = 300.0
 """How long one call may take as a whole unless the caller says otherwise."""
 
-_LOOK_BACK: Final = "10y"
+_LOOK_BACK_S: Final = 10 * YEAR_S
 _WRITE_AGAIN: Final = "write the same readings again: those that are there already are not doubled"
 
 
@@ -518,13 +518,14 @@ class Table(SeriesVerbs, RemovalVerbs, AdoptedVerbs):
 
     def _oldest_looked_at(self, look_back: str | dt.timedelta | None) -> int:
         now_ts = self._now_ts()
-        if look_back is None:
-            look_back = self._spec.layout.look_back_s
-        if look_back is None and self._spec.retention_s is None:
-            look_back = _LOOK_BACK
-        if look_back is None:
+        length_s = None if look_back is None else parse_duration_s(look_back)
+        if length_s is None:
+            length_s = self._spec.layout.look_back_s
+        if length_s is None and self._spec.retention_s is None:
+            length_s = _LOOK_BACK_S
+        if length_s is None:
             return self._spec.oldest_ts(now_ts)
-        ticks = round(parse_duration_s(look_back) * 1_000) * self.precision.per_s // 1_000
+        ticks = round(length_s * 1_000) * self.precision.per_s // 1_000
         return max(now_ts - ticks, self._spec.oldest_ts(now_ts))
 
     def _run(

@@ -423,7 +423,7 @@ def test_latest_looks_back_no_further_than_it_was_told(
 
 
 def test_time_out_of_range_is_refused_alone_and_the_last_one_inside_is_kept(store: Store) -> None:
-    table = day_table(store, retention=None, future_limit=8_000 * 366 * 86_400)
+    table = day_table(store, retention=None, future_limit=f"{8_000 * 366}d")
     times = [0, 253_402_300_799_999, 253_402_300_800_000, 2**63 - 1, -62_135_596_800_000, -(2**63)]
     report = table.write("s", times, unit="ms", value=np.arange(6.0))
     assert [(r.index, r.reason) for r in report.refused] == [

@@ -24,6 +24,7 @@ CATALOG_PREFIX: Final = "treering_"
 """How the catalog's own tables are named; no table of readings is."""
 
 FUTURE_LIMIT: Final = "10m"
+FUTURE_LIMIT_S: Final = 600
 
 Finer = Literal["floor", "refuse"]
 
@@ -48,7 +49,7 @@ class TableSpec:
     name: str
     design: Design
     finer: Finer = "floor"
-    future_limit_s: int = 600
+    future_limit_s: int = FUTURE_LIMIT_S
     incarnation: int = 0
     index_trusted: bool = True
     segment_s: int | None = None
