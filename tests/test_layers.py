@@ -38,6 +38,7 @@ LAYERS: dict[str, int] = {
     "table_adopted": 3,
     "table": 3,
     "table_removal": 3,
+    "table_count": 3,
     "newest": 3,
     "reading": 3,
     "table_retention": 3,

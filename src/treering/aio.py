@@ -242,6 +242,7 @@ class Table:
     read = _awaited(BlockingTable.read)
     explain = _awaited(BlockingTable.explain)
     latest = _awaited(BlockingTable.latest)
+    count = _awaited(BlockingTable.count)
     info = _awaited(BlockingTable.info)
     expire = _awaited(BlockingTable.expire)
     plan_retention = _awaited(BlockingTable.plan_retention)

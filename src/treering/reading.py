@@ -20,9 +20,10 @@ from treering.core.listing import (
     keep_listed,
     listing_of,
 )
-from treering.core.read_plan import ReadPlan
+from treering.core.read_plan import PartitionRead, ReadPlan
 from treering.core.table import TableSpec
 from treering.core.widths import History, all_widths
+from treering.engine.protocol import Page
 from treering.errors import EngineError
 from treering.fanout.listing import ListFanOut
 from treering.fanout.read import ReadFanOut
@@ -39,7 +40,7 @@ class Reading:
     Attributes:
         spec: The table.
         context: What the table shares with its store.
-        verb: What the call counts as: ``read`` or ``latest``.
+        verb: What the call counts as: ``read``, ``latest`` or ``count``.
         deadline_s: When to give up, on the monotonic clock.
         widths: The widths of the series that do not simply have the table's.
     """
@@ -57,28 +58,49 @@ class Reading:
 
     def run(self, plan: ReadPlan, *, partial: bool = False) -> Steps[Readings]:
         """Read what is planned."""
-        fan_out = ReadFanOut(plan, self.context.permits, partial=partial)
         parts: dict[str, list[Any]] = {name: [] for name in plan.series}
 
-        def submit(request: Any) -> Future[Any]:
-            return self.context.engine.submit_read(self.spec, request[1])
+        def keep(series: str, page: Page) -> None:
+            parts[series].append((page.ts, page.columns))
 
-        def keep() -> None:
-            for series, page in fan_out.take():
-                parts[series].append((page.ts, page.columns))
-
-        try:
-            yield from self._run(fan_out, submit, keep)
-        finally:
-            counted = self.context.stats.verb(self.verb)
-            counted.on_end(partitions=fan_out.partitions_asked, rows=0)
+        missing = yield from self._pages(plan, keep, partial=partial)
         return readings_from_parts(
             parts,
             series=plan.series,
             precision=self.spec.precision,
             schema=plan.columns,
-            missing=fan_out.missing,
+            missing=missing,
         )
+
+    def count(self, plan: ReadPlan) -> Steps[dict[str, int]]:
+        """Count what is planned, and keep nothing of it."""
+        rows = dict.fromkeys(plan.series, 0)
+
+        def add(series: str, page: Page) -> None:
+            rows[series] += len(page)
+
+        yield from self._pages(plan, add)
+        return rows
+
+    def _pages(
+        self, plan: ReadPlan, take: Callable[[str, Page], None], *, partial: bool = False
+    ) -> Steps[tuple[PartitionRead, ...]]:
+        """Have every page taken, in order; return the partitions that stayed failed."""
+        fan_out = ReadFanOut(plan, self.context.permits, partial=partial)
+
+        def submit(request: Any) -> Future[Any]:
+            return self.context.engine.submit_read(self.spec, request[1])
+
+        def on_step() -> None:
+            for series, page in fan_out.take():
+                take(series, page)
+
+        try:
+            yield from self._run(fan_out, submit, on_step)
+        finally:
+            counted = self.context.stats.verb(self.verb)
+            counted.on_end(partitions=fan_out.partitions_asked, rows=0)
+        return fan_out.missing
 
     def list(
         self, listings: Sequence[BucketListing], *, is_whole: bool = False

@@ -32,6 +32,7 @@ from treering.reading import reading_of
 from treering.readings import Readings, readings_from_parts
 from treering.table_adopted import AdoptedVerbs
 from treering.table_context import TableContext
+from treering.table_count import CountVerbs
 from treering.table_removal import RemovalVerbs
 from treering.table_series import SeriesVerbs, series_names
 from treering.write_report import WriteReport, refused_error, report_of
@@ -44,7 +45,7 @@ _LOOK_BACK_S: Final = 10 * YEAR_S
 _WRITE_AGAIN: Final = "write the same readings again: those that are there already are not doubled"
 
 
-class Table(SeriesVerbs, RemovalVerbs, AdoptedVerbs):
+class Table(SeriesVerbs, CountVerbs, RemovalVerbs, AdoptedVerbs):
     """A set of series with the same columns and one retention. Safe to use from any thread."""
 
     def __init__(
@@ -547,10 +548,14 @@ class Table(SeriesVerbs, RemovalVerbs, AdoptedVerbs):
         )
 
     def _check_listed(self, result: Readings, missing_ok: bool) -> None:
+        if not missing_ok:
+            self._check_listed_rows(dict(zip(result.series, result.series_rows, strict=True)))
+
+    def _check_listed_rows(self, rows_by_series: Mapping[str, int]) -> None:
         # Others write series that nobody lists: one that is not listed may well have readings.
-        if missing_ok or self._spec.is_adopted:
+        if self._spec.is_adopted:
             return
-        for name, rows in zip(result.series, result.series_rows, strict=True):
+        for name, rows in rows_by_series.items():
             if rows == 0 and not self._lease.is_known(name):
                 raise self._not_found(name)
 

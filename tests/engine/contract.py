@@ -893,6 +893,18 @@ class StoreContract:
         plan = foreign.explain("s", "-100d", listed=True)
         assert (plan.fan_out, plan.unlisted) == (101, None)
 
+    def test_count_is_exact_over_buckets_and_series(self, table: treering.Table) -> None:
+        times = np.arange(NOW_MS - 3 * DAY_MS, NOW_MS, 600_000)
+        table.write("a", times, unit="ms", value=np.arange(len(times), dtype=float))
+        table.write("b", times[:5], unit="ms", value=[1.0, None, 3.0, 4.0, 5.0])
+        start = NOW_MS - 2 * DAY_MS
+        wanted = int((times >= start).sum())
+        assert table.count(["a", "b"], start, unit="ms") == {"a": wanted, "b": 0}
+        assert table.count("b", "-9d") == {"b": 4}
+        assert table.count("c", "-9d", missing_ok=True) == {"c": 0}
+        with pytest.raises(treering.SeriesNotFoundError):
+            table.count("c", "-9d")
+
     def test_series_that_never_was_is_told_from_an_empty_interval(
         self, table: treering.Table
     ) -> None:

@@ -11,6 +11,7 @@ import typer
 
 from treering.cli.add_series import add_series
 from treering.cli.adopt import adopt
+from treering.cli.count import count
 from treering.cli.create import create
 from treering.cli.delete import delete, drop_series
 from treering.cli.demo import demo
@@ -71,6 +72,7 @@ _COMMANDS: Final[tuple[tuple[str, Any], ...]] = (
     ("import", import_),
     ("read", read),
     ("latest", latest),
+    ("count", count),
     ("explain", explain),
     ("series", series),
     ("add-series", add_series),

@@ -1,0 +1,52 @@
+"""``treering count``: how many readings there are, exactly."""
+
+from __future__ import annotations
+
+from treering.cli.options import (
+    DebugOption,
+    EndOption,
+    FanOutOption,
+    JsonOption,
+    NowOption,
+    SeriesArgument,
+    StartOption,
+    StoreOption,
+    TableArgument,
+    UnitOption,
+)
+
+
+def count(
+    table: TableArgument,
+    series: SeriesArgument,
+    start: StartOption,
+    end: EndOption = None,
+    time_unit: UnitOption = None,
+    fan_out_max: FanOutOption = None,
+    store: StoreOption = None,
+    now: NowOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Count the readings of an interval, [start, end), partition by partition.
+
+    Examples:
+
+        treering count readings pump-7 --start -30d --store ./plant
+    """
+    from treering.cli.options import opened, parse_moment_text, stated
+    from treering.cli.output import print_json
+
+    with opened(store, now=now) as place:
+        rows = place.table(table).count(
+            series,
+            parse_moment_text(start, time_unit),
+            None if end is None else parse_moment_text(end, time_unit),
+            unit=time_unit,
+            **stated(fan_out_max=fan_out_max),
+        )
+    if as_json:
+        print_json({"table": table, "series": rows, "total": sum(rows.values())})
+        return
+    for name, readings in rows.items():
+        print(f"{name} {readings}")
