@@ -11,7 +11,7 @@ from treering.core.bucket import BucketWidth
 from treering.core.design import Design
 from treering.core.layout import Layout, own_layout
 from treering.core.schema import Column, check_identifier
-from treering.core.units import Precision
+from treering.core.units import Precision, parse_duration_s, render_duration
 from treering.errors import SchemaMismatchError, UsageError
 
 CATALOG_FORMAT: Final = 2
@@ -163,7 +163,7 @@ class TableSpec:
         """
         there, asked = self._identity(), wanted._identity()
         differences = [
-            f"{key} is {there[key]}, not {asked[key]}" for key in there if there[key] != asked[key]
+            f"{key}: {there[key]}, not {asked[key]}" for key in there if there[key] != asked[key]
         ]
         if differences:
             raise SchemaMismatchError(
@@ -178,11 +178,11 @@ class TableSpec:
             "columns": ", ".join(f"{column.name}:{column.type}" for column in self.columns),
             "precision": str(self.precision),
             "bucket": str(self.width),
-            "retention_s": self.retention_s,
-            "ttl_s": self.default_ttl_s,
-            "window_s": self.window_s,
+            "retention": _length(self.retention_s),
+            "TTL": _length(self.default_ttl_s),
+            "window": _length(self.window_s),
             "finer": self.finer,
-            "future_limit_s": self.future_limit_s,
+            "future limit": _length(self.future_limit_s),
             "layout": None if self.adopted is None else json.dumps(self.adopted.to_json()),
         }
 
@@ -239,6 +239,15 @@ def check_unchanged(found: TableSpec, before: TableSpec, after: TableSpec) -> No
             f"the table {before.name!r} was changed by another process meanwhile",
             hint="look at it again, then do the same once more if it is still wanted",
         )
+
+
+def _length(seconds: int | None) -> str:
+    if seconds is None:
+        return "none"
+    text = render_duration(seconds)
+    # What is shown with two units only may hide the difference that it is there to show.
+    is_whole = parse_duration_s(text) == seconds
+    return text if is_whole else f"{seconds:,} s"
 
 
 def check_format(found: object, what: str) -> None:

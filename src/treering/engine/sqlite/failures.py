@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from treering.engine.sqlite.layout import CATALOG_NAME
 from treering.errors import CorruptDataError, EngineError, StoreBusyError, TreeringError
 
 # SQLite's write-ahead log takes this byte of the -shm file for the one writer: WALINDEX_LOCK_OFFSET
@@ -51,10 +52,15 @@ def translated(path: Path, doing: str, *, waited_s: float = 0.0) -> Iterator[Non
 
 def corrupt(path: Path, *, found: str, expected: str) -> CorruptDataError:
     """Return the error for a file that cannot be what its place says it is."""
+    hint = (
+        "restore the file from a backup, or move it out of the store; "
+        "everything that does not touch it goes on"
+    )
+    if path.name == CATALOG_NAME:
+        hint = "restore the file from a backup: without it nothing in the store can be used"
     return CorruptDataError(
         f"{path} is not usable: found {found}, expected {expected}",
-        hint="restore the file from a backup, or move it out of the store; "
-        "everything that does not touch it goes on",
+        hint=hint,
         path=str(path),
         found=found,
         expected=expected,

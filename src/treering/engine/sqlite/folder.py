@@ -73,8 +73,9 @@ def _listed(folder: Path) -> list[str] | None:
     except FileNotFoundError:
         return None
     except NotADirectoryError as error:
+        file = next(path for path in (folder, *folder.parents) if path.is_file() or path.exists())
         raise UsageError(
-            f"{folder} is a file, not a folder",
+            f"{file} is a file, not a folder",
             hint="give the folder that holds the store",
             path=str(folder),
         ) from error
