@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib.util
 import os
 import shlex
+import shutil
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -361,14 +363,24 @@ def _server_drops(table: Table) -> str:
     )
 
 
+def command_line() -> str:
+    """Return how this program was called, so that what is shown can be typed."""
+    called = Path(sys.argv[0])
+    if shutil.which("treering") is not None:
+        return "treering"
+    if called.name == "treering" and called.exists():
+        return shlex.quote(os.path.relpath(called))
+    return f"{shlex.quote(sys.executable)} -m treering"
+
+
 def _say_next(demo: Demo) -> None:
-    place = shlex.quote(demo.place)
+    place, command = shlex.quote(demo.place), command_line()
     demo.screen.heading("Next")
     demo.screen.text(
-        f"treering info --store {place}\n"
-        f"treering read {LOAD} {MACHINE} --start -10m --format csv --store {place}\n"
-        f"treering read {TEMPERATURE} {CITY} --start 2010-12-01 --now {YEAR_END} --plot "
+        f"{command} info --store {place}\n"
+        f"{command} read {LOAD} {MACHINE} --start -10m --format csv --store {place}\n"
+        f"{command} read {TEMPERATURE} {CITY} --start 2010-12-01 --now {YEAR_END} --plot "
         f"--store {place}\n"
-        "treering design --rate 10/s --retention 90d --columns value:double\n"
-        "treering create --help"
+        f"{command} design --rate 10/s --retention 90d --columns value:double\n"
+        f"{command} create --help"
     )

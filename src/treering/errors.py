@@ -142,5 +142,7 @@ def missing_extra(what: str, extra: str) -> MissingExtraError:
     return MissingExtraError(
         f"{what} needs the extra '{extra}', which is not installed",
         hint=f"pip install 'treering[{extra}]'",
+        cli_hint=f"pip install 'treering[{extra}]', or in a copy of the sources "
+        f".venv/bin/pip install -e '.[{extra}]'",
         extra=extra,
     )

@@ -19,7 +19,7 @@ from treering.core.columns import ColumnData, concat_columns
 from treering.core.read_plan import PartitionRead
 from treering.core.schema import Column, ColumnType
 from treering.core.times import render_ts
-from treering.core.units import TIME_END_S, TIME_MIN_S, Precision
+from treering.core.units import TIME_END_S, TIME_MIN_S, Precision, render_count
 from treering.errors import UsageError, missing_extra
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ Part = tuple[npt.NDArray[np.int64], Mapping[str, ColumnData]]
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Readings:
     """Readings of one or several series, by column.
 
@@ -57,6 +57,16 @@ class Readings:
 
     def __len__(self) -> int:
         return len(self.ts)
+
+    def __repr__(self) -> str:
+        # Not the arrays: a prompt would show kilobytes.
+        columns = ", ".join(column.name for column in self.schema)
+        missing = f", {render_count(len(self.missing), 'partition')} missing"
+        return (
+            f"<Readings: {render_count(len(self), 'reading')} of "
+            f"{render_count(len(self.series), 'series', 'series')}: {columns}"
+            f"{missing if self.missing else ''}>"
+        )
 
     @property
     def is_partial(self) -> bool:

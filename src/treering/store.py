@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import importlib
+import inspect
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -87,6 +88,10 @@ class Store:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        closed = ", closed" if self._closed.is_set() else ""
+        return f"<treering store of the {self.engine_name} engine{closed}>"
 
     @property
     def engine_name(self) -> str:
@@ -384,6 +389,11 @@ def open_store(
                 hint="leave the place out, and name the keyspace: keyspace=",
             )
         return Store(_engine_on(session, **options), clock=clock)
+    if where is not None and not isinstance(where, (str, os.PathLike)):
+        raise UsageError(
+            f"a store is named by a folder or a URL, not by {where!r}",
+            hint="pass text, such as ./plant or cassandra://host/keyspace",
+        )
     place = os.environ.get(URL_VARIABLE, "") if where is None else os.fspath(where)
     if not place:
         raise UsageError(
@@ -410,18 +420,34 @@ def _engine_on(
     return engine
 
 
+def _check_options(maker: Callable[..., Any], options: Mapping[str, Any], kind: str) -> None:
+    taken = inspect.signature(maker).parameters.values()
+    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken):
+        return
+    known = [one.name for one in taken if one.kind is inspect.Parameter.KEYWORD_ONLY]
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise UsageError(
+            f"a store in {kind} has no option {', '.join(unknown)}".replace("in Cass", "on Cass"),
+            hint=f"it has {', '.join(known)}" if known else "it has none",
+        )
+
+
 def _engine(place: str, *, create: bool, **options: Any) -> Engine:
     scheme, colon, _ = place.partition("://")
     if not colon:
         sqlite = importlib.import_module("treering.engine.sqlite")
+        _check_options(sqlite.SqliteEngine, options, "a folder")
         engine: Engine = sqlite.SqliteEngine(Path(place), create=create, **options)
         return engine
     match scheme.lower():
         case "memory":
             memory = importlib.import_module("treering.engine.memory")
+            _check_options(memory.MemoryEngine, options, "memory")
             engine = memory.MemoryEngine(**options)
         case "cassandra":
             cassandra = importlib.import_module("treering.engine.cassandra")
+            _check_options(cassandra.CassandraEngine.connect, options, "Cassandra")
             engine = cassandra.CassandraEngine.connect(place, **options)
         case _:
             raise UsageError(

@@ -25,8 +25,10 @@ def filled(run: Run, table: str) -> str:
 
 def test_create_says_what_is_there_and_can_be_repeated(run: Run, store: str) -> None:
     create = ("create", "readings", "--rate", "1/s", "--retention", "90d")
-    assert "table readings is there: day buckets" in run(*create).stdout
-    assert document(run(*create, "--json"))["design"]["bucket"] == "day"
+    assert "table readings is made: day buckets" in run(*create).stdout
+    assert "table readings was there already, and is equal: day buckets" in run(*create).stdout
+    again = document(run(*create, "--json"))
+    assert (again["created"], again["existed"], again["design"]["bucket"]) == (False, True, "day")
 
 
 def test_create_with_another_design_names_the_difference(run: Run, table: str) -> None:
@@ -282,3 +284,63 @@ def test_a_series_that_is_not_there_is_answered_with_those_that_look_alike(
     said = run("read", filled, "xyzzy", "--start", "-1d", "--now", NOW, exit_code=2).stderr
     assert f"list them with treering series {filled}" in said
     assert "missing_ok" not in said
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("info",),
+        ("info", "readings"),
+        ("expire", "readings", "--dry-run", "--now", "2027-02-15"),
+        ("read", "readings", "tank", "--start", "2026-11-01", "--now", NOW),
+        ("create", "x", "--rate", "1/s", "--retention", "90d", "--dry-run"),
+        ("design", "--rate", "1/s", "--retention", "90d"),
+    ],
+)
+def test_what_is_piped_is_at_most_80_columns_wide(
+    run: Run, filled: str, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    lines = run(*arguments).stdout.splitlines()
+    statements = ("make ", "enter ")
+    too_wide = [s for s in lines if len(s.rstrip()) > 80 and not s.startswith(statements)]
+    assert [line for line in too_wide if not line.startswith("table ")] == []
+
+
+def test_info_of_a_table_shows_its_design(run: Run, filled: str) -> None:
+    text = run("info", filled).stdout
+    for line in ("rate        1/s", "TTL         7,776,000 s", "window      3 DAYS"):
+        assert line in text
+
+
+def test_a_folder_says_its_own_bytes_and_nothing_of_what_cassandra_can_store(
+    run: Run, store: str
+) -> None:
+    text = run("create", "r", "--rate", "5/s", "--retention", "180d", "--dry-run").stdout
+    assert "refused from" not in text
+    assert "a reading takes about 37 B in a folder" in text
+
+
+def test_a_store_below_a_file_names_that_file(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for place in ("file", "file/x", "file/x/y"):
+        create = ("create", "r", "--rate", "1/s", "--retention", "9d", "--store")
+        said = run(*create, str(tmp_path / place), exit_code=2).stderr
+        assert f"{tmp_path / 'file'} is a file, not a folder" in said
+
+
+def test_a_damaged_segment_is_not_answered_with_writing_again(
+    run: Run, filled: str, store: str
+) -> None:
+    for path in Path(store).rglob("2026-11-*.db"):
+        path.write_bytes(b"not a database" * 1_000)
+    said = run("import", filled, "days.csv", "--now", NOW, exit_code=1).stderr
+    assert "restore the file from a backup" in said
+    assert "write the same readings again" not in said
+
+
+def test_a_damaged_catalog_is_not_something_to_move_away(run: Run, filled: str, store: str) -> None:
+    (Path(store) / "catalog.db").write_bytes(b"not a database" * 1_000)
+    said = run("info", exit_code=1).stderr
+    assert "without it nothing in the store can be used" in said
+    assert "goes on" not in said

@@ -69,28 +69,31 @@ def render_expiry(report: ExpireReport, *, is_dry_run: bool) -> list[Any]:
 
     from treering.cli.output import render_table
     from treering.core.times import render_instant
-    from treering.core.units import render_bytes
+    from treering.core.units import render_bytes, render_count
 
     count = len(report.removals)
-    what = f"{count:,} part" + ("s" if count != 1 else "")
+    what = render_count(count, "part")
+    is_known = any(removal.bytes is not None for removal in report.removals)
+    size = f", {render_bytes(report.bytes)}" if is_known else ""
     if not count:
         parts: list[Any] = ["nothing is past the retention as a whole"]
     elif report.is_removed:
-        parts = [f"{what} left, {render_bytes(report.bytes)}"]
+        parts = [f"{what} left{size}"]
     else:
         verb = "would leave" if is_dry_run else "can leave"
-        parts = [f"{what} {verb}, {render_bytes(report.bytes)}"]
+        parts = [f"{what} {verb}{size}"]
     if count:
+        names = ("name", "from", "to", "size")[: 4 if is_known else 3]
         rows = [
             [
                 removal.name,
                 render_instant(removal.start_s),
                 render_instant(removal.end_s),
                 "" if removal.bytes is None else render_bytes(removal.bytes),
-            ]
+            ][: len(names)]
             for removal in report.removals
         ]
-        parts.append(render_table(("name", "from", "to", "size"), rows, right=3))
+        parts.append(render_table(names, rows, right=3))
     if report.note:
         parts.append(Text(report.note))
     return parts

@@ -98,11 +98,16 @@ def _overview(engine: str, found: list[tuple[Table, TableInfo]]) -> list[Any]:
 def _detail(table: Table, facts: TableInfo) -> list[Any]:
     from rich.text import Text
 
+    from treering.core.units import render_duration, render_rate
+
     columns = ", ".join(f"{column.name} {column.type}" for column in table.columns)
     design = table.spec.design
     lines = [
         f"table {table.name}: {columns}",
-        f"  kept        {_kept(table)}, gc grace {design.gc_grace_s:,} s",
+        f"  rate        {render_rate(design.workload.rate_hz)} a series, as stated",
+        f"  kept        {_kept(table)}, gc grace {render_duration(design.gc_grace_s)}",
+        f"  TTL         {'none' if design.ttl_s is None else f'{design.ttl_s:,} s'}",
+        f"  window      {'none' if design.window is None else design.window.text}",
         f"  event time  in {table.precision}, {table.bucket.value} buckets, "
         f"finer is {'floored' if table.spec.finer == 'floor' else 'refused'}",
         f"  series      {facts.series_count:,}",
@@ -130,11 +135,17 @@ def render_parts(facts: TableInfo) -> Any:
     from treering.cli.output import render_table
 
     names = list(dict.fromkeys(name for part in facts.parts for name in part))
-    rows = [[_cell(part.get(name)) for name in names] for part in facts.parts]
-    return render_table(names, rows, right=1)
+    rows = [[_cell(name, part.get(name)) for name in names] for part in facts.parts]
+    heads = ["on disk" if name == "disk_bytes" else name.removesuffix("_bytes") for name in names]
+    return render_table(heads, rows, right=1)
 
 
-def _cell(value: Any) -> str:
+def _cell(name: str, value: Any) -> str:
+    from treering.core.units import render_bytes
+
     if value is None:
-        return ""
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+        return "unknown" if name == "disk_bytes" else ""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return render_bytes(value) if "bytes" in name else f"{value:,}"
+    # Whole days and seconds need no more digits.
+    return str(value).removesuffix("T00:00:00.000Z").replace(".000Z", "Z")

@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-
-PIPE_WIDTH: Final = 200
 
 
 def print_json(document: Mapping[str, Any]) -> None:
@@ -20,17 +17,12 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 
 def print_rich(*parts: RenderableType) -> None:
-    """Print for people; in a pipe without colours, and never cut."""
+    """Print for people, as wide as the terminal; in a pipe without colours, 80 columns wide."""
     from rich.console import Console
 
-    console = Console(highlight=False, file=sys.stdout, width=console_width())
+    console = Console(highlight=False, file=sys.stdout)
     for part in parts:
         console.print(part)
-
-
-def console_width() -> int | None:
-    """Return the width for Rich: the terminal's, or wide enough for any table in a pipe."""
-    return None if sys.stdout.isatty() else PIPE_WIDTH
 
 
 def print_note(text: str) -> None:

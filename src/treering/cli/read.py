@@ -233,8 +233,6 @@ def _write_text(readings: Readings, form: str, stream: Any) -> None:
         case _:
             from rich.console import Console
 
-            from treering.cli.output import PIPE_WIDTH, console_width
             from treering.cli.render_readings import render_readings
 
-            width = console_width() if stream is sys.stdout else PIPE_WIDTH
-            Console(file=stream, highlight=False, width=width).print(render_readings(readings))
+            Console(file=stream, highlight=False).print(render_readings(readings))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -18,8 +18,8 @@ from treering.core.choices import (
 from treering.core.design import Candidate, Design
 from treering.core.expiry import HINT_WINDOW_S, refused_from_s, render_day
 from treering.core.sizing import partition_overhead_bytes, row_parts
-from treering.core.units import render_bytes, render_duration, render_rate
-from treering.core.verdicts import Severity
+from treering.core.units import render_bytes, render_count, render_duration, render_rate
+from treering.core.verdicts import Severity, Verdict
 
 _STYLES: dict[Severity, str] = {
     "ok": "green",
@@ -53,7 +53,7 @@ def render_design(design: Design) -> RenderableType:
     parts.append(Text("Candidates", style="bold"))
     parts.append(Padding(_candidates(design), (0, 0, 0, 2), expand=False))
     parts.append(Text("Verdicts", style="bold"))
-    parts.append(Padding(_verdicts(design), (0, 0, 0, 2), expand=False))
+    parts.append(Padding(render_verdicts(design.verdicts), (0, 0, 0, 2), expand=False))
     return Group(*parts)
 
 
@@ -153,7 +153,7 @@ def _disk(design: Design) -> Iterator[str]:
         f"x {render_rate(load.rate_hz)} x {design.row_bytes:g} B x {load.compression_ratio:g} "
         f"compressed = {render_bytes(design.choices.disk_bytes_per_series)} a series and replica"
     )
-    replicas = f"{load.replica_count} replica{'s' * (load.replica_count > 1)}"
+    replicas = render_count(load.replica_count, "replica")
     stated = "" if load.replication else " (replication not stated)"
     yield (
         f"x {load.series_count:,} series x {replicas}{stated} = {render_bytes(design.disk_bytes)}"
@@ -192,12 +192,13 @@ def _candidate(candidate: Candidate, is_chosen: bool) -> tuple[str, ...]:
     )
 
 
-def _verdicts(design: Design) -> Table:
+def render_verdicts(verdicts: Iterable[Verdict]) -> Table:
+    """Return verdicts as a table that wraps its reasons."""
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for verdict in design.verdicts:
+    for verdict in verdicts:
         severity = Text(verdict.severity, style=_STYLES[verdict.severity])
         table.add_row(severity, verdict.id, Text(verdict.why))
     return table

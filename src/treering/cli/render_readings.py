@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from treering.cli.output import render_table
+from treering.core.units import render_count
 
 if TYPE_CHECKING:
     from treering.readings import Readings
@@ -29,8 +30,7 @@ def render_readings(readings: Readings) -> Any:
             gap,
             *_rows(readings, slice(count - SHOWN, count)),
         ]
-    many = "s" if count != 1 else ""
-    ending = f"{count:,} reading{many} of {len(readings.series)} series"
+    ending = f"{render_count(count, 'reading')} of {len(readings.series):,} series"
     if count > 2 * SHOWN:
         ending += "; all of them with --format csv, jsonl or parquet"
     return Group(render_table(names, rows, right=2), Text(ending))

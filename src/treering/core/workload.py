@@ -126,13 +126,19 @@ class Workload:
             # How late readings are may be nothing; every other number is above zero.
             is_low = is_number and (value < 0 if field.name in _MAY_BE_ZERO else value <= 0)
             if not is_number or is_low or not math.isfinite(value):
-                raise DesignError(f"{field.name} is {value!r}, which is not a positive number")
+                raise DesignError(
+                    f"{_words_of(field.name)} is {value!r}, which is not a positive number",
+                    hint="state a number above 0",
+                )
         for name, value in (
             ("compression_ratio", self.compression_ratio),
             ("late_fraction", self.late_fraction),
         ):
             if value is not None and value > 1:
-                raise DesignError(f"{name} is {value}, which is above 1")
+                raise DesignError(
+                    f"{_words_of(name)} is {value}, which is above 1",
+                    hint="state a share between 0 and 1",
+                )
         for centre, replicas in self.replication:
             if not centre or isinstance(replicas, bool) or replicas < 1:
                 raise DesignError(
@@ -206,6 +212,16 @@ class Workload:
 
 
 _REQUIRED: Final = frozenset({"rate_hz", "columns", "retention_s"})
+_UNITS: Final = ("_s", "_hz")
+
+
+def _words_of(name: str) -> str:
+    """Return the name of a field as people say it."""
+    for unit in _UNITS:
+        name = name.removesuffix(unit)
+    return "the " + name.replace("_", " ")
+
+
 _MAY_BE_ZERO: Final = frozenset({"late_s", "late_fraction"})
 _NOT_NUMBERS: Final = frozenset(
     {

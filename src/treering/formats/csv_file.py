@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from treering.core.table import TableSpec
+from treering.core.units import render_count
 from treering.errors import UsageError
 from treering.formats.arrow_block import ArrowBlocks, arrow_blocks
 from treering.formats.chunk import Chunk, Original, RowCollector
@@ -109,7 +110,7 @@ def _chunks(
 
 
 def _count_reason(found: int, expected: int) -> str:
-    return f"{found} fields where the header has {expected}"
+    return f"{render_count(found, 'field')} where the header has {expected:,}"
 
 
 def records_of(

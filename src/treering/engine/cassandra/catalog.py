@@ -25,6 +25,7 @@ from treering.engine.cassandra.faults import is_table_missing
 from treering.engine.cassandra.link import Link
 from treering.engine.cassandra.schema import column_differences, option_differences, table_id_of
 from treering.engine.cassandra.series import SHARDS, SeriesList
+from treering.engine.cassandra.server_facts import check_replication, check_usable
 from treering.engine.cassandra.statements import CatalogStatements, table_cql
 from treering.errors import (
     EngineError,
@@ -448,6 +449,9 @@ class Catalog:
         missing = tuple(keyspace for keyspace in needed if not self._has_keyspace(keyspace))
         if missing and self._replication is None:
             raise self._no_keyspace(missing[0])
+        for keyspace in missing:
+            nodes = self._link.nodes_by_datacentre()
+            check_replication(keyspace, self._replication or {}, nodes)
         return missing
 
     def _has_keyspace(self, keyspace: str) -> bool:
@@ -457,7 +461,10 @@ class Catalog:
             what=f"looking for the keyspace {keyspace}",
             consistency=ConsistencyLevel.ONE,
         )
-        return next(rows, None) is not None
+        row = next(rows, None)
+        if row is not None:
+            check_usable(keyspace, row["replication"], self._link.nodes_by_datacentre())
+        return row is not None
 
     def _has_catalog(self) -> bool:
         if self._is_made:

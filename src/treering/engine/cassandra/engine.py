@@ -449,7 +449,7 @@ class CassandraEngine(SeriesPart):
             return ExpireReport(removals=(), is_removed=False, note=note)
         note = (
             "Cassandra drops a window's file by itself once everything in it is past its lifetime "
-            "and gc grace; the doctor says what keeps a file that should be gone."
+            "and gc grace, and no older file overlaps it."
         )
         # A file may go once its newest cell, written at the window's end, is past gc_before.
         end_s = gc_before_s(now_s, spec.design.gc_grace_s) - spec.default_ttl_s

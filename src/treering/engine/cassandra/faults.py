@@ -189,6 +189,15 @@ def _failed_on_replicas(error: Any, what: str, *, is_write: bool) -> EngineError
     return _timed_out(message, is_write)
 
 
+_SERVER_MESSAGE: Final = re.compile(r'message="(.*)"', re.DOTALL)
+
+
+def _said_by(error: BaseException) -> str:
+    # The driver wraps what the server said in the name and the number of the error.
+    said = _SERVER_MESSAGE.search(str(error))
+    return said[1] if said is not None else str(error)
+
+
 def _refused(error: BaseException, what: str) -> TreeringError:
     match error:
         case AuthenticationFailed():
@@ -199,12 +208,16 @@ def _refused(error: BaseException, what: str) -> TreeringError:
                 hint="have GRANT SELECT, MODIFY (and CREATE to make tables) given on the keyspace",
             )
         case UnresolvableContactPoints():
-            return UnavailableError(f"{what}: no host name could be resolved: {error}")
+            return UnavailableError(
+                f"{what}: no host name could be resolved",
+                hint="check the host names in the address of the store",
+            )
         case AlreadyExists():
             return SchemaMismatchError(f"{what}: it is there already: {error}")
         case RequestValidationException():
             return EngineError(
-                f"the server refused {what}: {error}",
+                f"the server refused {what}: {_said_by(error)}",
+                hint="if the words of the server do not say what to do, see its log",
                 is_table_missing=bool(_TABLE_MISSING.search(str(error))),
             )
         case ServerError():

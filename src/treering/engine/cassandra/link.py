@@ -10,7 +10,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
@@ -103,6 +103,11 @@ class Link:
         """Return the nodes of the local datacentre that are not known to be down."""
         hosts = self.session.cluster.metadata.all_hosts()
         return [h for h in hosts if h.datacenter == self.local_dc and h.is_up is not False]
+
+    def nodes_by_datacentre(self) -> dict[str, int]:
+        """Return how many nodes each datacentre has, up or not."""
+        hosts = self.session.cluster.metadata.all_hosts()
+        return dict(Counter(str(h.datacenter) for h in hosts if h.datacenter))
 
     def _any_dc(self) -> str:
         hosts = self.session.cluster.metadata.all_hosts()

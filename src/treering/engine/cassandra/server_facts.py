@@ -8,10 +8,11 @@ from typing import Any, Final
 
 from treering.core.server import StorageMode
 from treering.core.table import TableSpec
+from treering.core.units import render_count
 from treering.engine.cassandra import statements
 from treering.engine.cassandra.driver import ConsistencyLevel
 from treering.engine.cassandra.link import Link
-from treering.errors import EngineError
+from treering.errors import EngineError, UsageError
 
 _MIB: Final = 1024 * 1024
 _VERSION: Final = re.compile(r"^\d+\.\d+(?:\.\d+)?")
@@ -68,6 +69,64 @@ def replicas_of(options: Mapping[str, str], local_dc: str) -> dict[str, int]:
     return {name: int(count) for name, count in counts.items() if count.isdigit() and int(count)}
 
 
+def check_replication(keyspace: str, replicas: Mapping[str, int], nodes: Mapping[str, int]) -> None:
+    """Refuse a keyspace that asks a datacentre for more replicas than it has nodes.
+
+    It could be made, but nothing could be written to it, and it would stay.
+
+    Args:
+        keyspace: The keyspace that is to be made.
+        replicas: Replicas by datacentre.
+        nodes: Nodes by datacentre.
+
+    Raises:
+        UsageError: Names each such datacentre.
+    """
+    wrong = [
+        f"{count} in {centre}, which has {render_count(nodes.get(centre, 0), 'node')}"
+        for centre, count in replicas.items()
+        if count > nodes.get(centre, 0)
+    ]
+    if wrong:
+        known = ", ".join(f"{centre}:{count}" for centre, count in sorted(nodes.items()))
+        raise UsageError(
+            f"the keyspace {keyspace} cannot have the replicas that were asked for: "
+            f"{'; '.join(wrong)}",
+            hint=f"the cluster has {known}: state at most so many",
+            keyspace=keyspace,
+        )
+
+
+def check_usable(keyspace: str, options: Mapping[str, str], nodes: Mapping[str, int]) -> None:
+    """Refuse a keyspace that has fewer nodes in a datacentre than a quorum of its replicas.
+
+    Args:
+        keyspace: The keyspace that is there.
+        options: Its replication, as the server shows it.
+        nodes: Nodes by datacentre.
+
+    Raises:
+        UsageError: Says the statement that makes it usable.
+    """
+    if not options.get("class", "").endswith("NetworkTopologyStrategy"):
+        return
+    replicas = replicas_of(options, "")
+    fit = {c: min(count, nodes.get(c, 0)) for c, count in replicas.items() if nodes.get(c, 0)}
+    wrong = [c for c, count in replicas.items() if c in fit and nodes[c] < count // 2 + 1]
+    if not wrong:
+        return
+    parts = "".join(f", '{centre}': {count}" for centre, count in fit.items())
+    shown = "; ".join(
+        f"{replicas[c]} replicas in {c}, which has {render_count(nodes[c], 'node')}" for c in wrong
+    )
+    raise UsageError(
+        f"the keyspace {keyspace} is there and cannot be used: it wants {shown}",
+        hint=f"ALTER KEYSPACE {keyspace} WITH replication = "
+        f"{{'class': 'NetworkTopologyStrategy'{parts}}};",
+        keyspace=keyspace,
+    )
+
+
 def _read_storage_mode(link: Link) -> str:
     try:
         rows = link.query(
@@ -106,6 +165,7 @@ def _disk_of(link: Link, host: Any, spec: TableSpec, keyspace: str) -> dict[str,
         mebibytes = next((row["mebibytes"] for row in rows), None)
     except EngineError as error:
         return {**part, "note": f"not readable: {error}"}
-    if mebibytes is not None:
-        part["disk_bytes"] = mebibytes * _MIB
+    if not mebibytes:
+        return {**part, "note": "unknown until the node flushes what it holds in memory"}
+    part["disk_bytes"] = mebibytes * _MIB
     return {**part, "note": "whole mebibytes, rounded up, as the node reports it"}
