@@ -378,7 +378,7 @@ def test_close_says_how_many_readings_are_lost(make_table: MakeTable) -> None:
     writer = table.writer()
     for n in range(7):
         writer.append("s", ts=NOW_MS - n, unit="ms", value=1.0)
-    with pytest.raises(EngineTimeoutError, match=r"7 readings were not written, which are lost"):
+    with pytest.raises(EngineTimeoutError, match=r"7 readings not written, which are lost"):
         writer.close(0.1)
     gate.set()
     assert writer.close().pending == 7
@@ -452,7 +452,7 @@ def test_process_that_ends_without_closing_has_written_all(tmp_path: Path) -> No
 def test_process_that_ends_and_cannot_write_says_so(tmp_path: Path) -> None:
     script = OPEN + "    store._engine.close()\n"
     done = run(script, tmp_path / "plant")
-    assert "closed although 1 readings were not written, which are lost" in done.stderr
+    assert "closed with 1 reading not written, which is lost" in done.stderr
 
 
 def test_forked_child_is_told_and_the_parent_writes_its_readings_once(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import PurePath
 from typing import IO, Any, BinaryIO, Final
 
 from treering.core.table import TableSpec
+from treering.core.units import render_count
 from treering.core.write_plan import REASONS, Duplicates, plan_write
 from treering.errors import CorruptDataError, RefusedReadingsError, TreeringError, UsageError
 from treering.formats.chunk import Chunk, RefusedLine
@@ -292,9 +293,10 @@ def _write_chunk(
 
 
 def _stopped(path: str, refusal: RefusedLine, report: ImportReport) -> CorruptDataError:
+    verb = "is" if report.accepted == 1 else "are"
     return CorruptDataError(
         f"{path}, {refusal}; the import stopped there, "
-        f"{report.accepted:,} readings of the lines before are written",
+        f"{render_count(report.accepted, 'reading')} of the lines before {verb} written",
         hint="correct the line and import the file again: what is there already is not doubled",
         path=path,
         line=refusal.line,

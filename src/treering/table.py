@@ -16,7 +16,7 @@ from treering.core.read_plan import ROWS_MAX, Order, ReadPlan, plan_read
 from treering.core.schema import Column
 from treering.core.table import TableSpec
 from treering.core.times import TimeInput, parse_time
-from treering.core.units import YEAR_S, Interval, Precision, parse_duration_s
+from treering.core.units import YEAR_S, Interval, Precision, parse_duration_s, render_count
 from treering.core.widths import CLOCK_BOUND_S, History
 from treering.core.write_plan import Duplicates, WriteInput, WritePlan, plan_write
 from treering.engine.deadline import deadline_in
@@ -281,9 +281,10 @@ class Table(SeriesVerbs, CountVerbs, RemovalVerbs, AdoptedVerbs):
             error = fan_out.failed[0][1]
         if error is not None:
             where = f", first {fan_out.failed[0][0][0].name}" if fan_out.failed else ""
+            all_of_them = render_count(planned.accepted, "reading")
             raise type(error)(
-                f"only {fan_out.rows_acknowledged:,} of {planned.accepted:,} readings for "
-                f"{self.name} were acknowledged{where}: {error}",
+                f"only {fan_out.rows_acknowledged:,} of {all_of_them} for {self.name} were "
+                f"acknowledged{where}: {error}",
                 hint=error.hint if isinstance(error, CorruptDataError) else _WRITE_AGAIN,
                 report=report_of(planned.plans, accepted=fan_out.rows_acknowledged),
             ) from error

@@ -22,6 +22,7 @@ from treering.clock import Clock, WriteClock
 from treering.core.batch import Batch, inputs_of_batch
 from treering.core.reading import ReadingParser
 from treering.core.table import TableSpec
+from treering.core.units import render_count
 from treering.core.write_plan import Refusal, WriteInput
 from treering.errors import (
     EngineTimeoutError,
@@ -125,9 +126,8 @@ class Writer:
             raise failure from error
 
     def __repr__(self) -> str:
-        state = (
-            "closed" if self._gathering.is_closed else f"{self._tally.pending:,} readings pending"
-        )
+        pending = f"{render_count(self._tally.pending, 'reading')} pending"
+        state = "closed" if self._gathering.is_closed else pending
         return f"<treering writer of {self._spec.name!r}, {state}>"
 
     @property
@@ -248,10 +248,12 @@ class Writer:
 
     def _left_error(self, error: TreeringError) -> TreeringError:
         report = self.report
-        fate = "stay in the spool" if self._outbox.is_durable else "are lost"
+        is_one = report.pending == 1
+        lost, kept = ("is lost", "stays") if is_one else ("are lost", "stay")
+        fate = f"{kept} in the spool" if self._outbox.is_durable else lost
         return type(error)(
-            f"the writer of {self._spec.name} closed although {report.pending:,} readings were "
-            f"not written, which {fate}: {error}",
+            f"the writer of {self._spec.name} closed with "
+            f"{render_count(report.pending, 'reading')} not written, which {fate}: {error}",
             hint="a spool keeps readings until they are written; close_s waits longer",
             report=report,
         )
@@ -278,8 +280,8 @@ class Writer:
     def _late_error(self, report: WriterReport, timeout_s: float) -> EngineTimeoutError:
         why = f": {self._last_error}" if self._last_error is not None else ""
         error = EngineTimeoutError(
-            f"{report.pending:,} readings for {self._spec.name} were not written within "
-            f"{timeout_s:g} s{why}",
+            f"within {timeout_s:g} s, {render_count(report.pending, 'reading')} for "
+            f"{self._spec.name} could not be written{why}",
             hint="flush again, or close with a longer timeout_s; they stay in line until then",
             report=report,
         )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from treering.core.units import render_count
 from treering.core.write_plan import Refusal
 from treering.write_report import WriteReport
 
@@ -48,7 +49,7 @@ class WriterReport:
     pending_bytes: int
 
     def __str__(self) -> str:
-        parts = [f"{self.accepted:,} readings written"]
+        parts = [f"{render_count(self.accepted, 'reading')} written"]
         for count, what in (
             (self.recovered, "found in the spool"),
             (self.floored, "floored to the table's precision"),

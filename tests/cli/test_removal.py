@@ -34,7 +34,7 @@ def test_delete_shows_its_plan_and_does_it_with_a_yes(run: Run, table: str) -> N
     written(run, table)
     what = ("delete", table, "pump-7", "--start", "2026-11-10", "--end", "2026-11-20T11:00Z")
     planned = run(*what, "--now", NOW)
-    assert "10 whole partitions, 1 parts of partitions" in planned.stdout
+    assert "10 whole partitions, 1 part of a partition" in planned.stdout
     assert "nothing was deleted" in planned.stderr
     assert count(run, table) == 30
     facts = document(run(*what, "--now", NOW, "--yes", "--json"))

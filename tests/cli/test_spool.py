@@ -38,7 +38,7 @@ def test_status_says_what_waits(run: Run, spool: str) -> None:
 
 def test_replay_writes_what_waits_and_says_what_was_refused(run: Run, spool: str) -> None:
     text = run("spool", "replay", spool, exit_code=3).stdout
-    assert "1 readings written, 2 found in the spool, 1 refused" in text
+    assert "1 reading written, 2 found in the spool, 1 refused" in text
     assert "reading 1 of pump-7 at 2020-01-01" in text
     assert document(run("read", "readings", "pump-7", "--start", "-1d", "--json"))
     again = document(run("spool", "replay", spool, "--json"))

@@ -40,7 +40,7 @@ def render_design(design: Design) -> RenderableType:
         ("Window", _window(design), "none" if design.window is None else design.window.text),
         ("Grace", _grace(design), f"{design.gc_grace_s:,} s"),
         ("Disk", _disk(design), render_bytes(design.disk_bytes)),
-        ("Reads", _reads(design), f"{design.read_partitions:,} partitions"),
+        ("Reads", _reads(design), render_count(design.read_partitions, "partition")),
     )
     parts: list[RenderableType] = []
     for title, lines, result in sections:

@@ -54,11 +54,11 @@ def _document(found: SpoolStatus) -> dict[str, Any]:
 
 def _lines(found: SpoolStatus) -> list[str]:
     from treering.core.times import render_ts
-    from treering.core.units import Precision, render_bytes
+    from treering.core.units import Precision, render_bytes, render_count
 
     lines = [
-        f"the spool keeps {found.rows:,} readings for the table {found.table}, "
-        f"{render_bytes(found.bytes)} in {found.batches:,} batches",
+        f"the spool keeps {render_count(found.rows, 'reading')} for the table {found.table}, "
+        f"{render_bytes(found.bytes)} in {render_count(found.batches, 'batch', 'batches')}",
         f"on disk {render_bytes(found.disk_bytes)}",
     ]
     if found.oldest_us is not None:

@@ -16,7 +16,7 @@ from treering.core.expiry import HINT_WINDOW_S
 from treering.core.read_plan import ReadPlan
 from treering.core.table import TableSpec
 from treering.core.times import render_ts
-from treering.core.units import Interval, render_bytes, render_duration
+from treering.core.units import Interval, render_bytes, render_count, render_duration
 from treering.core.workload import Strategy
 from treering.errors import UsageError
 
@@ -179,8 +179,10 @@ def render_delete_plan(plan: DeletePlan) -> str:
     precision = plan.spec.precision
     lines = [
         f"delete {names} of {plan.spec.name} from {render_ts(plan.interval.start, precision)} to "
-        f"{render_ts(plan.interval.end, precision)}: about {plan.rows_estimate:,} readings at most",
-        f"{plan.wholes:,} whole partitions, {plan.ranges:,} parts of partitions",
+        f"{render_ts(plan.interval.end, precision)}: about "
+        f"{render_count(plan.rows_estimate, 'reading')} at most",
+        f"{render_count(plan.wholes, 'whole partition')}, "
+        f"{render_count(plan.ranges, 'part of a partition', 'parts of partitions')}",
         *plan.costs,
     ]
     return "\n".join(lines)

@@ -23,7 +23,7 @@ from treering.core.choices import (
 )
 from treering.core.schema import Column, ColumnType
 from treering.core.sizing import row_bytes_of
-from treering.core.units import Precision, render_bytes, render_duration, render_rate
+from treering.core.units import Precision, render_bytes, render_count, render_duration, render_rate
 
 Severity = Literal["ok", "notice", "warning", "error"]
 SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
@@ -237,7 +237,7 @@ def _check_fan_out(choices: Choices) -> Verdict:
     count = choices.candidate.read_partitions
     span = render_duration(read_span_s_of(choices.workload))
     severity: Severity = "ok"
-    why = f"a read of {span} touches {count:,} partitions at most"
+    why = f"a read of {span} touches {render_count(count, 'partition')} at most"
     if count > FAN_OUT_MAX:
         severity = "error"
         why += f", over the {FAN_OUT_MAX:,} that one read may touch: it would be refused"
