@@ -41,7 +41,7 @@ def test_a_dry_run_shows_steps_and_verdicts_and_makes_nothing(run: Run, store: s
     text = run(*create).stdout
     assert "would be made" in text
     assert "make the table readings" in text
-    assert "window: 3 DAYS" in text
+    assert "3 DAYS: 30 windows over 90d" in text
     assert not Path(store).exists()
     run(*create[:-1])
     assert document(run(*create, "--json"))["created"] is False

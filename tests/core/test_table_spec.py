@@ -39,13 +39,13 @@ def test_table_comes_back_from_its_catalog_record(load: Workload) -> None:
 @pytest.mark.parametrize(
     ("other", "named"),
     [
-        ({"columns": "value:float"}, "columns is value:double, not value:float"),
-        ({"precision": Precision.US}, "precision is ms, not us"),
+        ({"columns": "value:float"}, "columns: value:double, not value:float"),
+        ({"precision": Precision.US}, "precision: ms, not us"),
         ({"retention_s": 30 * DAY_S}, "retention: 90d, not 30d"),
-        ({"retention_s": None}, "not None"),
-        ({"overrides": Overrides(bucket=BucketWidth.HOUR)}, "bucket is day, not hour"),
-        ({"finer": "refuse"}, "finer is floor, not refuse"),
-        ({"future_limit_s": 60}, "future_limit_s is 600, not 60"),
+        ({"retention_s": None}, "retention: 90d, not none"),
+        ({"overrides": Overrides(bucket=BucketWidth.HOUR)}, "bucket: day, not hour"),
+        ({"finer": "refuse"}, "finer: floor, not refuse"),
+        ({"future_limit_s": 60}, "future limit: 10m, not 1m"),
     ],
 )
 def test_what_places_or_keeps_readings_is_part_of_the_identity(

@@ -127,8 +127,9 @@ class Workload:
             is_low = is_number and (value < 0 if field.name in _MAY_BE_ZERO else value <= 0)
             if not is_number or is_low or not math.isfinite(value):
                 raise DesignError(
-                    f"{_words_of(field.name)} is {value!r}, which is not a positive number",
-                    hint="state a number above 0",
+                    f"{value!r} is not a positive number for {_words_of(field.name)}",
+                    hint=f"state a number above 0 ({field.name}=)",
+                    cli_hint="state a number above 0",
                 )
         for name, value in (
             ("compression_ratio", self.compression_ratio),
@@ -136,8 +137,9 @@ class Workload:
         ):
             if value is not None and value > 1:
                 raise DesignError(
-                    f"{_words_of(name)} is {value}, which is above 1",
-                    hint="state a share between 0 and 1",
+                    f"{value!r} is above 1, which {_words_of(name)} cannot be",
+                    hint=f"state a share between 0 and 1 ({name}=)",
+                    cli_hint="state a share between 0 and 1",
                 )
         for centre, replicas in self.replication:
             if not centre or isinstance(replicas, bool) or replicas < 1:
@@ -217,6 +219,8 @@ _UNITS: Final = ("_s", "_hz")
 
 def _words_of(name: str) -> str:
     """Return the name of a field as people say it."""
+    if name == "late_s":
+        return "the lateness"
     for unit in _UNITS:
         name = name.removesuffix(unit)
     return "the " + name.replace("_", " ")
