@@ -360,7 +360,7 @@ def test_table_reopened_with_another_width_is_refused_and_keeps_its_readings(
         table = store.create("readings", bucket="month", **choices)
         table.write("s", times.astype("datetime64[ms]"), value=np.arange(60.0))
     with treering.open(tmp_path / "plant", clock=clock) as store:
-        with pytest.raises(treering.SchemaMismatchError, match="bucket is month, not day"):
+        with pytest.raises(treering.SchemaMismatchError, match="bucket: month, not day"):
             store.create("readings", bucket="day", **choices)
         opened = store.table("readings")
         assert opened.bucket == "month"
