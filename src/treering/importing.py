@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import IO, Any, BinaryIO, Final
 
+import numpy as np
+
 from treering.core.table import TableSpec
 from treering.core.units import render_count
 from treering.core.write_plan import REASONS, Duplicates, plan_write
@@ -289,7 +291,13 @@ def _write_chunk(
     report.accepted += written.accepted
     report.floored += written.floored
     report.repeats += written.repeats
-    return _refused_lines(written, chunk)
+    if options.on_refused is not None:
+        return _refused_lines(written, chunk)
+    # Nobody asks for the lines: counting them is enough.
+    for plan in written.plans:
+        counts = np.bincount(plan.refused_reason, minlength=len(REASONS)).tolist()
+        report.reasons.update({str(r): n for r, n in zip(REASONS, counts, strict=True) if n})
+    return []
 
 
 def _stopped(path: str, refusal: RefusedLine, report: ImportReport) -> CorruptDataError:
