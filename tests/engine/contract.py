@@ -183,7 +183,7 @@ class EngineContract:
         ("other", "named"),
         [
             ({"columns": "value:float"}, "columns"),
-            ({"retention_s": 31 * DAY_S}, "retention_s"),
+            ({"retention_s": 31 * DAY_S}, "retention: 30d, not 31d"),
             ({"bucket": "hour"}, "bucket"),
             ({"precision": Precision.US}, "precision"),
         ],
