@@ -138,9 +138,9 @@ def import_(
         typer.Option(
             "--chunk",
             metavar="N",
-            help="Lines a write.",
+            help="Lines a write; 100,000.",
             rich_help_panel=_READINGS,
-            show_default="100,000",
+            show_default=False,
         ),
     ] = 100_000,
     store: StoreOption = None,
