@@ -39,6 +39,7 @@ LAYERS: dict[str, int] = {
     "table": 3,
     "table_removal": 3,
     "table_count": 3,
+    "table_write": 3,
     "newest": 3,
     "reading": 3,
     "table_retention": 3,
