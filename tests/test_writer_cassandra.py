@@ -55,7 +55,7 @@ def test_node_that_is_paused_and_killed_in_the_middle_costs_no_reading(
     store, table = table_of(url_of(node) + "&timeout=2s")
     with store:
         spool = tmp_path / "spool" if has_spool else None
-        writer = table.writer(linger=0.02, max_rows=4_000, spool=spool, block_s=BOUND_S)
+        writer = table.writer(linger="20ms", max_rows=4_000, spool=spool, block_s=BOUND_S)
         base_ms = time.time_ns() // 1_000_000 - 3_600_000
         taken = [0, 0]
         is_over = threading.Event()

@@ -55,7 +55,7 @@ def test_unthrottled_appends_keep_requests_bounded_and_all_arrive(
     table: treering.Table, engine: FaultyEngine, gate: threading.Event
 ) -> None:
     gate.set()
-    with table.writer(linger=0.001, max_rows=2_000) as writer, ThreadPoolExecutor(THREADS) as pool:
+    with table.writer(linger="1ms", max_rows=2_000) as writer, ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(append_all, [writer] * THREADS, range(THREADS)))
     report = writer.report
     assert (report.accepted, report.pending) == (THREADS * EACH, 0)
@@ -69,7 +69,7 @@ def test_unthrottled_appends_keep_requests_bounded_and_all_arrive(
 def test_store_that_stands_still_fills_a_bounded_queue_and_nothing_is_dropped(
     table: treering.Table, engine: FaultyEngine, gate: threading.Event
 ) -> None:
-    with table.writer(linger=0.001, max_rows=500, block_s=0.05) as writer:
+    with table.writer(linger="1ms", max_rows=500, block_s=0.05) as writer:
         with pytest.raises(WriterFullError, match="the reading was not taken: 500 readings"):
             append_all(writer, 0)
         assert (writer.report.appended, writer.report.pending) == (500, 500)
