@@ -374,7 +374,7 @@ def test_adopted_table_is_left_alone_by_drop_and_can_be_adopted_again(
     t = store.adopt(table, **said)
     assert store.adopt(table, **said).spec == t.spec
     t.write("s", moment(NOW_MS), value=1.0)
-    with pytest.raises(treering.SchemaMismatchError, match="layout is"):
+    with pytest.raises(treering.SchemaMismatchError, match="layout:"):
         store.adopt(table, **said, values={"v": "value"})
     assert t.info().problems == ()
     cassandra_session.execute(f"ALTER TABLE {table} WITH default_time_to_live = 60")

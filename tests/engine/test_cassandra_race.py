@@ -66,7 +66,7 @@ def check_race(got: list[tuple[Any, ...]], url: str, name: str) -> None:
     assert {(bucket, width, incarnation) for _, bucket, width, incarnation in won} == {
         (won[0][1], won[0][1], 1)
     }
-    assert all("bucket is" in words for *_, words in lost)
+    assert all("bucket:" in words for *_, words in lost)
     engine = CassandraEngine.connect(url)
     try:
         spec = engine.load_table(name)
