@@ -293,8 +293,8 @@ def test_frame_columns_are_mapped_to_table_columns() -> None:
     [
         ({"d": [1.0]}, {}, "no column 'ts'"),
         ({"ts": [DAY], "d": [1.0]}, {"series": "sensor"}, "no column 'sensor'"),
-        ({"ts": [DAY], "d": [1.0]}, {"series_name": None}, "either series="),
-        ({"ts": [DAY], "d": [1.0]}, {"series": "d", "series_name": "s"}, "either series="),
+        ({"ts": [DAY], "d": [1.0]}, {"series_name": None}, "neither was said"),
+        ({"ts": [DAY], "d": [1.0]}, {"series": "d", "series_name": "s"}, "of one series"),
         ({"ts": [DAY], "x": [1.0]}, {}, "names no column"),
         ({"ts": [DAY], "d": [1.0]}, {"columns": {"x": "d"}}, "no column 'x'"),
         ({"ts": [DAY], "d": [1.0]}, {"columns": {"d": "x"}}, "no column 'x'"),

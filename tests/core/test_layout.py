@@ -66,6 +66,12 @@ def test_parts_with_a_slash_are_escaped() -> None:
     layout = layout_of(COLUMNS[0], COLUMNS[3])
     assert layout.series_of(("a/b", "50%"), DAY.width) == "a%2Fb/50%25"
     assert layout.values_of("a%2Fb/50%25") == ("a/b", "50%")
+
+
+def test_blanks_at_the_ends_of_a_part_are_escaped() -> None:
+    layout = layout_of(COLUMNS[0], COLUMNS[3])
+    assert layout.series_of((" a b ", " "), DAY.width) == "%20a b%20/%20"
+    assert layout.values_of("%20a b%20/%20") == (" a b ", " ")
     for wrong in ("a%2fb/x", "a%41/x", "a%/x"):
         with pytest.raises(UsageError, match="escaped in another way"):
             layout.values_of(wrong)

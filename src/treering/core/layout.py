@@ -25,7 +25,8 @@ KeyValue = str | int | UUID
 
 _PLAIN: Final = re.compile(r"^[a-z][a-z0-9_]*$")
 _JOIN: Final = "/"
-_ESCAPED: Final = re.compile(r"[%/\x00-\x1f\x7f]")
+# A blank at an end too: no series id starts or ends with one.
+_ESCAPED: Final = re.compile(r"[%/\x00-\x1f\x7f]|^ | \Z")
 _ESCAPE: Final = re.compile(r"%([0-9A-F]{2})")
 _NAME_MAX: Final = 200
 

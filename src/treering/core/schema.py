@@ -141,7 +141,7 @@ def check_series(series: str) -> str:
             f"{shown!r} is not a series id",
             hint=f"use 1 to {SERIES_BYTES_MAX:,} bytes of text without control characters",
         )
-    if series != series.strip():
+    if series != series.strip(" "):
         raise UsageError(
             f"the series id {series!r} starts or ends with a blank",
             hint="strip it: two ids that look the same would be two series",
