@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Final
+from typing import Any
 
 from treering.core.bucket import FAN_OUT_MAX, BucketWidth
 from treering.core.listing import is_worth_listing
@@ -15,7 +15,7 @@ from treering.core.read_plan import ROWS_MAX, Order, ReadPlan, plan_read
 from treering.core.schema import Column
 from treering.core.table import TableSpec
 from treering.core.times import TimeInput, parse_time
-from treering.core.units import YEAR_S, Interval, Precision, parse_duration_s
+from treering.core.units import Interval, Precision, parse_duration_s
 from treering.core.widths import CLOCK_BOUND_S
 from treering.engine.deadline import deadline_in
 from treering.engine.protocol import ExpireReport, TableInfo
@@ -27,13 +27,11 @@ from treering.newest import STEP_BUCKETS, NewestSearch
 from treering.reading import reading_of
 from treering.readings import Readings, readings_from_parts
 from treering.table_adopted import AdoptedVerbs
-from treering.table_context import TableContext
+from treering.table_context import LOOK_BACK_S, TIMEOUT_S, TableContext
 from treering.table_count import CountVerbs
 from treering.table_removal import RemovalVerbs
 from treering.table_series import SeriesVerbs, series_names
-from treering.table_write import TIMEOUT_S, WriteVerbs
-
-_LOOK_BACK_S: Final = 10 * YEAR_S
+from treering.table_write import WriteVerbs
 
 
 class Table(WriteVerbs, SeriesVerbs, CountVerbs, RemovalVerbs, AdoptedVerbs):
@@ -310,7 +308,7 @@ class Table(WriteVerbs, SeriesVerbs, CountVerbs, RemovalVerbs, AdoptedVerbs):
         if length_s is None:
             length_s = self._spec.layout.look_back_s
         if length_s is None and self._spec.retention_s is None:
-            length_s = _LOOK_BACK_S
+            length_s = LOOK_BACK_S
         if length_s is None:
             return self._spec.oldest_ts(now_ts)
         ticks = round(length_s * 1_000) * self.precision.per_s // 1_000

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from treering.core.bucket import FAN_OUT_MAX
 from treering.core.listing import is_worth_listing
 from treering.engine.deadline import deadline_in
 from treering.fanout.steps import Steps, verb
 from treering.reading import reading_of
+from treering.table_context import ROWS_ANY, TIMEOUT_S
 from treering.table_retention import RetentionVerbs
 
 if TYPE_CHECKING:
     from treering.core.read_plan import ReadPlan
     from treering.core.times import TimeInput
-
-_TIMEOUT_S: Final = 300.0
-# Readings are counted as they come and not kept, so their number bounds nothing.
-_ROWS_ANY: Final = 2**63
 
 
 class CountVerbs(RetentionVerbs):
@@ -37,7 +34,7 @@ class CountVerbs(RetentionVerbs):
         unit: str | None = None,
         missing_ok: bool = False,
         fan_out_max: int = FAN_OUT_MAX,
-        timeout_s: float = _TIMEOUT_S,
+        timeout_s: float = TIMEOUT_S,
     ) -> Steps[dict[str, int]]:
         """Count the readings of ``[start, end)`` of one or several series, exactly.
 
@@ -71,7 +68,7 @@ class CountVerbs(RetentionVerbs):
                 end,
                 unit=unit,
                 fan_out_max=fan_out_max,
-                rows_max=_ROWS_ANY,
+                rows_max=ROWS_ANY,
                 columns=(self._narrowest(),),
             )
         reading = reading_of(self._spec, self._context, "count", timeout_s, plan.widths)

@@ -13,19 +13,16 @@ from treering.core.bucket import FAN_OUT_MAX
 from treering.core.delete_plan import DeletePlan, PartitionDelete, plan_delete
 from treering.core.read_plan import ReadPlan
 from treering.core.times import TimeInput
-from treering.core.units import YEAR_S, parse_duration_s
+from treering.core.units import parse_duration_s
 from treering.errors import TreeringError
 from treering.fanout.steps import Steps, verb
 from treering.fanout.write import WriteFanOut
 from treering.leases import SeriesLease
+from treering.table_context import LOOK_BACK_S, ROWS_ANY, TIMEOUT_S
 from treering.table_retention import RetentionVerbs
 
 DROP_FAN_OUT_MAX: Final = 1_000_000
 """The most partitions that dropping series touches unless the caller says otherwise."""
-
-_TIMEOUT_S: Final = 300.0
-_ROWS_ANY: Final = 2**63
-_LOOK_BACK_S: Final = 10 * YEAR_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +64,7 @@ class RemovalVerbs(RetentionVerbs):
         self, series: str | Sequence[str], start: TimeInput, end: TimeInput | None, **how: Any
     ) -> DeletePlan:
         self._refresh()
-        reads = self.explain(series, start, end, rows_max=_ROWS_ANY, **how)
+        reads = self.explain(series, start, end, rows_max=ROWS_ANY, **how)
         return plan_delete(
             reads,
             write_us=self._context.write_clock.next_us(),
@@ -84,7 +81,7 @@ class RemovalVerbs(RetentionVerbs):
         unit: str | None = None,
         allow_on_twcs: bool = False,
         fan_out_max: int = FAN_OUT_MAX,
-        timeout_s: float = _TIMEOUT_S,
+        timeout_s: float = TIMEOUT_S,
     ) -> Steps[DeleteReport]:
         """Delete the readings of ``[start, end)`` of one or several series.
 
@@ -125,7 +122,7 @@ class RemovalVerbs(RetentionVerbs):
         allow_on_twcs: bool = False,
         look_back: str | dt.timedelta | None = None,
         fan_out_max: int = DROP_FAN_OUT_MAX,
-        timeout_s: float = _TIMEOUT_S,
+        timeout_s: float = TIMEOUT_S,
     ) -> Steps[DeleteReport]:
         """Delete all readings of series and take them off the list, in that order.
 
@@ -174,7 +171,7 @@ class RemovalVerbs(RetentionVerbs):
         length_s = self._spec.retention_s if look_back is None else parse_duration_s(look_back)
         now_s = self._context.clock() // 1_000_000_000
         # One bucket more, so that the oldest is covered whole.
-        back_s = int(_LOOK_BACK_S if length_s is None else length_s) + self._spec.width.length_s
+        back_s = int(LOOK_BACK_S if length_s is None else length_s) + self._spec.width.length_s
         return max(now_s - back_s, self._spec.precision.ts_min // self._spec.precision.per_s)
 
     def _run_delete(self, plan: DeletePlan, timeout_s: float) -> Steps[None]:

@@ -15,12 +15,10 @@ from treering.fanout.steps import Steps, verb
 from treering.fanout.write import WriteFanOut, WriteGroup, groups_of
 from treering.intake import input_of_series, inputs_of_frame
 from treering.leases import SeriesLease
+from treering.table_context import TIMEOUT_S
 from treering.table_retention import RetentionVerbs
 from treering.write_report import WriteReport, refused_error, report_of
 from treering.writer import Writer, WriterClocks, open_writer
-
-TIMEOUT_S: Final = 300.0
-"""How long one call may take as a whole unless the caller says otherwise."""
 
 _WRITE_AGAIN: Final = "write the same readings again: those that are there already are not doubled"
 

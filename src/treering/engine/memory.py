@@ -6,7 +6,7 @@ Simple on purpose: one dictionary of cells a series, merged by the rule of ``cor
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -30,6 +30,7 @@ from treering.core.times import render_ts
 from treering.core.widths import LEASE_S, plan_width
 from treering.core.write_plan import PartitionWrite
 from treering.engine.deletions import Deletion, dead_mask, with_deletion
+from treering.engine.futures import completed
 from treering.engine.protocol import (
     ExpireReport,
     Page,
@@ -39,7 +40,7 @@ from treering.engine.protocol import (
     WidthNews,
     listed_record,
 )
-from treering.errors import SchemaMismatchError, StoreClosedError, TreeringError
+from treering.errors import SchemaMismatchError, StoreClosedError
 
 T = TypeVar("T")
 
@@ -55,16 +56,6 @@ class _Table:
     records: dict[str, SeriesRecord] = field(default_factory=dict)
     # Names whose widths changed, in order.
     changed: list[str] = field(default_factory=list)
-
-
-def done(work: Callable[[], T]) -> Future[T]:
-    """Run ``work`` now and return its outcome as a future that has completed."""
-    future: Future[T] = Future()
-    try:
-        future.set_result(work())
-    except TreeringError as error:
-        future.set_exception(error)
-    return future
 
 
 class MemoryEngine:
@@ -226,7 +217,7 @@ class MemoryEngine:
 
     def submit_write(self, spec: TableSpec, write: PartitionWrite) -> Future[None]:
         """Merge the readings in; the future has completed."""
-        return done(lambda: self._write(spec, write))
+        return completed(lambda: self._write(spec, write))
 
     def submit_writes(self, spec: TableSpec, writes: tuple[PartitionWrite, ...]) -> Future[None]:
         """Merge all of them in; the future has completed."""
@@ -235,7 +226,7 @@ class MemoryEngine:
             for write in writes:
                 self._write(spec, write)
 
-        return done(work)
+        return completed(work)
 
     def _write(self, spec: TableSpec, write: PartitionWrite) -> None:
         with self._lock:
@@ -257,7 +248,7 @@ class MemoryEngine:
 
     def submit_delete(self, spec: TableSpec, delete: PartitionDelete) -> Future[None]:
         """Take the cells out now; the future has completed."""
-        return done(lambda: self._delete(spec, delete))
+        return completed(lambda: self._delete(spec, delete))
 
     def _delete(self, spec: TableSpec, delete: PartitionDelete) -> None:
         deletion = Deletion(delete.start, delete.end, delete.write_us)
@@ -284,7 +275,7 @@ class MemoryEngine:
 
     def submit_read(self, spec: TableSpec, read: PageRead) -> Future[Page]:
         """Return a page; the future has completed."""
-        return done(lambda: self._read(spec, read))
+        return completed(lambda: self._read(spec, read))
 
     def _read(self, spec: TableSpec, read: PageRead) -> Page:
         part = read.partition
@@ -312,11 +303,11 @@ class MemoryEngine:
             with self._lock:
                 self._table(spec)
 
-        return done(work)
+        return completed(work)
 
     def submit_listing(self, spec: TableSpec, listing: BucketListing) -> Future[ListedBuckets]:
         """Return the buckets that hold readings; the future has completed."""
-        return done(lambda: self._list(spec, listing))
+        return completed(lambda: self._list(spec, listing))
 
     def _list(self, spec: TableSpec, listing: BucketListing) -> ListedBuckets:
         with self._lock:

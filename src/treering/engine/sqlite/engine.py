@@ -30,6 +30,7 @@ from treering.core.table import TableSpec
 from treering.core.widths import LEASE_S
 from treering.core.write_plan import PartitionWrite
 from treering.engine.deletions import Deletion
+from treering.engine.futures import completed
 from treering.engine.protocol import ExpireReport, Page, PageRead, TableInfo, WidthNews
 from treering.engine.sqlite.catalog import Catalog, dropped
 from treering.engine.sqlite.cells import encode_column
@@ -50,7 +51,7 @@ from treering.engine.sqlite.segment_file import (
     create_segment,
 )
 from treering.engine.sqlite.upkeep import inspect_table, run_expire
-from treering.errors import EngineError, SchemaMismatchError, StoreClosedError, TreeringError
+from treering.errors import EngineError, SchemaMismatchError, StoreClosedError
 
 T = TypeVar("T")
 
@@ -251,7 +252,7 @@ class SqliteEngine:
 
     def submit_write(self, spec: TableSpec, write: PartitionWrite) -> Future[None]:
         """Write now; the future has completed. Each segment that is touched is one commit."""
-        return _completed(lambda: self._write(spec, (write,)))
+        return completed(lambda: self._write(spec, (write,)))
 
     def submit_writes(self, spec: TableSpec, writes: tuple[PartitionWrite, ...]) -> Future[None]:
         """Write several partitions now, with one commit for each segment that they touch.
@@ -259,14 +260,14 @@ class SqliteEngine:
         A commit waits for the disk, so many small writes together take the time of one. Where one
         fails, those of other segments may have been written; repeating all is safe.
         """
-        return _completed(lambda: self._write(spec, writes))
+        return completed(lambda: self._write(spec, writes))
 
     def submit_delete(self, spec: TableSpec, delete: PartitionDelete) -> Future[None]:
         """Delete now, with one commit for each segment touched; the future has completed.
 
         Where a segment has no file yet one is made, so that a late write stays dead.
         """
-        return _completed(lambda: self._delete(spec, delete))
+        return completed(lambda: self._delete(spec, delete))
 
     def _delete(self, spec: TableSpec, delete: PartitionDelete) -> None:
         length_s, per_s = segment_length_s(spec), spec.precision.per_s
@@ -288,15 +289,15 @@ class SqliteEngine:
 
     def submit_read(self, spec: TableSpec, read: PageRead) -> Future[Page]:
         """Read now; the future has completed. A page may span segments."""
-        return _completed(lambda: self._read(spec, read))
+        return completed(lambda: self._read(spec, read))
 
     def mark_buckets(self, spec: TableSpec, marks: tuple[tuple[str, Bucket], ...]) -> Future[None]:
         """Do nothing: which buckets exist is found in the segments."""
-        return _completed(lambda: self._here().catalog.check_there(spec))
+        return completed(lambda: self._here().catalog.check_there(spec))
 
     def submit_listing(self, spec: TableSpec, listing: BucketListing) -> Future[ListedBuckets]:
         """Return the buckets that hold readings; the future has completed."""
-        return _completed(lambda: self._list(spec, listing))
+        return completed(lambda: self._list(spec, listing))
 
     def _list(self, spec: TableSpec, listing: BucketListing) -> ListedBuckets:
         length_s = segment_length_s(spec)
@@ -469,15 +470,6 @@ def keep_out_of_forks(engine: SqliteEngine) -> None:
         after_in_parent=partial(after, in_child=False),
         after_in_child=partial(after, in_child=True),
     )
-
-
-def _completed(work: Callable[[], T]) -> Future[T]:
-    future: Future[T] = Future()
-    try:
-        future.set_result(work())
-    except TreeringError as error:
-        future.set_exception(error)
-    return future
 
 
 def _delete_from(file: SegmentFile, *, series: str, deletion: Deletion) -> bool:
