@@ -100,6 +100,32 @@ def test_append_is_on_disk_when_it_returns(plant: Plant) -> None:
         plant.is_down.clear()
 
 
+@pytest.mark.parametrize("thread_count", [1, 2, 8])
+def test_readings_leave_while_others_go_on_appending(plant: Plant, thread_count: int) -> None:
+    is_over = threading.Event()
+    taken = [0] * thread_count
+    writer = plant.writer(linger="20ms", close_s=BOUND_S)
+
+    def work(thread: int) -> None:
+        while not is_over.is_set():
+            writer.append(f"s{thread}", ts=NOW_MS - taken[thread], unit="ms", value=1.0)
+            taken[thread] += 1
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(thread_count)]
+    for thread in threads:
+        thread.start()
+    try:
+        # More than one batch, so that appends went on while the first one left.
+        wait_until(lambda: writer.report.accepted > 1_500)
+        # A writer that waits for a pause has taken several times as many before any leaves.
+        assert sum(taken) < 20_000
+    finally:
+        is_over.set()
+        for thread in threads:
+            thread.join(BOUND_S)
+    assert writer.close().accepted == sum(taken)
+
+
 def test_outage_is_survived_in_order_by_the_next_writer(plant: Plant) -> None:
     plant.is_down.set()
     writer = plant.writer(linger="1ms")

@@ -286,8 +286,10 @@ class Gathering:
             self.changed.notify_all()
 
     def save(self) -> None:
-        """Put into the outbox what is sealed; gives ``changed`` up meanwhile."""
-        while self._unsaved and self.error is None:
+        """Put into the outbox what is sealed by now; gives ``changed`` up meanwhile."""
+        # Not what others seal meanwhile: under steady appends that would never end.
+        last = self._unsaved[-1] if self._unsaved else None
+        while last is not None and not last.is_done and self.error is None:
             if self._is_saving:
                 self.changed.wait()
             else:
