@@ -1,0 +1,1 @@
+"""Facts about SSTables from their bytes: pure, without a JVM and without a node."""
