@@ -1,4 +1,4 @@
-"""What goes over the wire: parameters of writes, and bytes of pages."""
+"""What comes over the wire: bytes of pages."""
 
 from __future__ import annotations
 
@@ -6,24 +6,19 @@ import math
 import struct
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treering.core.bucket import bucket_of
-from treering.core.columns import column_from_list
 from treering.core.schema import Column, ColumnType, parse_columns
-from treering.core.write_plan import PartitionWrite
 from treering.engine.protocol import Page
 from treering.errors import CorruptDataError, SchemaMismatchError
 
 pytest.importorskip("cassandra", reason="cassandra-driver is not installed")
 
 from cassandra import cqltypes
-from cassandra.query import UNSET_VALUE
 
-from treering.engine.cassandra.codec import batches_of, decode_page
+from treering.engine.cassandra.codec import decode_page
 from treering.engine.cassandra.driver import RawPage
 
 COLUMNS = parse_columns("d:double,f:float,i:int,b:bigint,o:boolean,t:text")
@@ -49,22 +44,6 @@ VALUES = st.fixed_dictionaries(
 ROWS = st.dictionaries(st.integers(-(2**63), 2**63 - 1), VALUES, max_size=20)
 
 
-def write_of(rows: dict[int, dict[str, Any]], *, ttl_s: int | None = None) -> PartitionWrite:
-    """Return a write of rows; its bucket is any."""
-    columns = {
-        column.name: column_from_list([row[column.name] for row in rows.values()], column.type)
-        for column in COLUMNS
-    }
-    return PartitionWrite(
-        series="ä",
-        bucket=bucket_of(0, "day"),
-        ts=np.array(list(rows), dtype=np.int64),
-        columns=columns,
-        write_us=1_700_000_000_000_000,
-        ttl_s=ttl_s,
-    )
-
-
 def page_of(rows: list[list[bytes | None]], columns: tuple[Column, ...]) -> RawPage:
     """Return a page with these cells, event time first."""
     body = b"".join(
@@ -86,67 +65,6 @@ def shown(page: Page) -> list[tuple[str, ...]]:
     """Return rows so that NaN equals NaN and -0.0 differs from 0.0."""
     lists = [page.ts.tolist(), *(data.to_list() for data in page.columns.values())]
     return [tuple(map(repr, row)) for row in zip(*lists, strict=True)]
-
-
-@given(rows=ROWS, ttl_s=st.none() | st.integers(1, 2**31 - 1))
-def test_parameters_are_the_drivers_own_bytes(
-    rows: dict[int, dict[str, Any]], ttl_s: int | None
-) -> None:
-    sent = [row for batch in batches_of(write_of(rows, ttl_s=ttl_s), COLUMNS) for row in batch]
-    assert len(sent) == len(rows)
-    tail = [struct.pack(">q", 1_700_000_000_000_000)]
-    tail += [] if ttl_s is None else [struct.pack(">i", ttl_s)]
-    for found, (ts, values) in zip(sent, rows.items(), strict=True):
-        cells = [serialize(values[column.name], column) for column in COLUMNS]
-        assert found == [
-            "ä".encode(),
-            b"1970-01-01",
-            struct.pack(">q", ts),
-            *(UNSET_VALUE if cell is None else cell for cell in cells),
-            *tail,
-        ]
-
-
-def test_missing_value_is_unset_and_never_null() -> None:
-    rows = {0: dict.fromkeys("dfiobt"), 1: {**dict.fromkeys("dfiobt"), "d": 1.0}}
-    (batch,) = batches_of(write_of(rows), COLUMNS)
-    assert all(cell is not None for row in batch for cell in row)
-    assert sum(cell is UNSET_VALUE for row in batch for cell in row) == 11
-
-
-def test_column_that_the_write_does_not_have_is_unset() -> None:
-    write = write_of({0: {**dict.fromkeys("dfiobt"), "d": 1.0}})
-    narrow = PartitionWrite(
-        series=write.series,
-        bucket=write.bucket,
-        ts=write.ts,
-        columns={"d": write.columns["d"]},
-        write_us=write.write_us,
-        ttl_s=None,
-    )
-    ((row,),) = batches_of(narrow, COLUMNS)
-    assert row[3:9] == [struct.pack(">d", 1.0), *[UNSET_VALUE] * 5]
-
-
-@given(
-    sizes=st.lists(st.integers(0, 3_000), min_size=1, max_size=30),
-    bytes_max=st.integers(500, 5_000),
-)
-def test_batches_stay_within_their_bytes_and_lose_no_row(sizes: list[int], bytes_max: int) -> None:
-    rows = {ts: {**dict.fromkeys("dfiobt"), "t": "x" * size} for ts, size in enumerate(sizes)}
-    batches = list(batches_of(write_of(rows), COLUMNS, bytes_max=bytes_max))
-    assert [row[2] for batch in batches for row in batch] == [struct.pack(">q", ts) for ts in rows]
-    for batch in batches:
-        size = sum(len(c) for row in batch for c in row if isinstance(c, bytes))
-        assert size <= bytes_max or len(batch) == 1
-
-
-def test_numbers_are_cut_by_bytes_too() -> None:
-    rows = {ts: {**dict.fromkeys("dfiobt"), "d": 1.0} for ts in range(100)}
-    numbers = write_of(rows)
-    batches = list(batches_of(numbers, NUMBERS, bytes_max=1_000))
-    assert sum(map(len, batches)) == 100
-    assert max(map(len, batches)) < 15
 
 
 @given(rows=ROWS, text=st.booleans())

@@ -1,15 +1,13 @@
-"""Readings to what the driver sends, and what it received to readings: the one seam for both.
+"""What the driver received to readings; :mod:`batch_body` is the way back.
 
-Rules of this file: no Python object a number where a page has a fixed stride; a missing value is
-UNSET when written, never null, which would be a tombstone; event times are integers throughout.
+Rules of this file: no Python object a number where a page has a fixed stride; event times are
+integers throughout.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from functools import lru_cache
-from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -19,67 +17,17 @@ from treering.core.columns import ColumnData
 from treering.core.layout import Layout, TimeColumn, TimeType, own_layout
 from treering.core.merge import wire_dtype
 from treering.core.schema import Column, ColumnType
-from treering.core.timeuuid import times_of_timeuuids, timeuuid_bound, timeuuids_of
+from treering.core.timeuuid import times_of_timeuuids, timeuuid_bound
 from treering.core.units import Precision
-from treering.core.write_plan import PartitionWrite
-from treering.engine.cassandra.driver import UNSET_VALUE, RawPage
-from treering.engine.cassandra.keys import encode_key
+from treering.engine.cassandra.driver import RawPage
 from treering.engine.protocol import Page
 from treering.errors import CorruptDataError, SchemaMismatchError
-
-BATCH_BYTES_MAX: Final = 256 * 1024
-"""The most bytes of one batch, but for a single row. One partition's batch is one mutation, which
-Cassandra bounds by half a commit log segment (16 MiB) and not by the batch size thresholds."""
 
 _TS: Final = np.dtype(">i8")
 _UUID: Final = np.dtype("V16")
 _INT: Final = struct.Struct(">i")
-# What the parameters of one row cost beside their values: a length each, and the statement's id.
-_STATEMENT_BYTES: Final = 25
 _TEXT_COLUMN: Final = "varchar"
 _OWN: Final = own_layout("readings", Precision.MS)
-
-
-def batches_of(
-    write: PartitionWrite,
-    columns: tuple[Column, ...],
-    layout: Layout = _OWN,
-    *,
-    bytes_max: int = BATCH_BYTES_MAX,
-) -> Iterator[list[list[Any]]]:
-    """Yield the rows of a write in batches, each row as serialized parameters.
-
-    The order is that of the key's columns, event time, every column, write time and, where the
-    write has one, TTL.
-
-    Args:
-        write: Readings of one partition.
-        columns: All columns of the table, in the order of the statement.
-        layout: Where readings stand in the table; treering's own by default.
-        bytes_max: The most bytes of a batch; a row that alone has more goes alone.
-    """
-    head = encode_key(layout, write.series, write.bucket)
-    times = _times(write.ts, layout.time)
-    tail = [write.write_us.to_bytes(8, "big", signed=True)]
-    if write.ttl_s is not None:
-        tail.append(write.ttl_s.to_bytes(4, "big", signed=True))
-    cells = [_cells_of(write.columns.get(column.name), column, len(write)) for column in columns]
-    texts = [
-        cell
-        for cell, column in zip(cells, columns, strict=True)
-        if column.type is ColumnType.TEXT and column.name in write.columns
-    ]
-    fixed_bytes = _STATEMENT_BYTES + sum(map(len, (*head, *tail, *times[:1])))
-    fixed_bytes += sum(_INT.size + (column.type.fixed_bytes or 0) for column in columns)
-    rows = zip(times, *cells, strict=True)
-    for size in _batch_sizes(len(write), texts, fixed_bytes, bytes_max):
-        yield [[*head, *row, *tail] for row in islice(rows, size)]
-
-
-def _times(ts: npt.NDArray[np.int64], time: TimeColumn) -> list[bytes]:
-    if time.type is TimeType.TIMEUUID:
-        return timeuuids_of(ts)
-    return _items(ts if time.step == 1 else ts // time.step, _TS)
 
 
 def encode_bound(ts: int, time: TimeColumn) -> bytes:
@@ -87,45 +35,6 @@ def encode_bound(ts: int, time: TimeColumn) -> bytes:
     if time.type is TimeType.TIMEUUID:
         return timeuuid_bound(ts)
     return (-(-ts // time.step)).to_bytes(8, "big", signed=True)
-
-
-def _cells_of(data: ColumnData | None, column: Column, count: int) -> list[Any]:
-    if data is None:
-        return [UNSET_VALUE] * count
-    if column.type is ColumnType.TEXT:
-        return [
-            value.encode() if there else UNSET_VALUE
-            for value, there in zip(data.values.tolist(), data.mask().tolist(), strict=True)
-        ]
-    cells: list[Any] = _items(data.values, wire_dtype(column.type))
-    if data.present is not None:
-        for index in np.flatnonzero(~data.present).tolist():
-            cells[index] = UNSET_VALUE
-    return cells
-
-
-def _items(values: npt.NDArray[Any], wire: np.dtype[Any]) -> list[bytes]:
-    items: list[bytes] = values.astype(wire).view(f"V{wire.itemsize}").tolist()
-    return items
-
-
-def _batch_sizes(
-    count: int, texts: list[list[Any]], fixed_bytes: int, bytes_max: int
-) -> Iterator[int]:
-    if not texts:
-        per_batch = max(1, bytes_max // fixed_bytes)
-        for start in range(0, count, per_batch):
-            yield min(per_batch, count - start)
-        return
-    size = total = 0
-    for values in zip(*texts, strict=True):
-        row_bytes = fixed_bytes + sum(len(value) for value in values if value is not UNSET_VALUE)
-        if size and total + row_bytes > bytes_max:
-            yield size
-            size = total = 0
-        size, total = size + 1, total + row_bytes
-    if size:
-        yield size
 
 
 def decode_page(raw: RawPage, columns: tuple[Column, ...], layout: Layout = _OWN) -> Page:

@@ -7,8 +7,9 @@ of messages have names that start with an underscore: the driver registers all o
 
 from __future__ import annotations
 
+import io
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -46,6 +47,7 @@ try:
         TokenAwarePolicy,
     )
     from cassandra.protocol import (
+        BatchMessage,
         IsBootstrappingErrorMessage,
         OverloadedErrorMessage,
         ResultMessage,
@@ -108,11 +110,14 @@ __all__ = [
     "Unauthorized",
     "Unavailable",
     "UnresolvableContactPoints",
+    "batch_of_body",
     "raw_page_of",
     "rows_of",
 ]
 
 _RESULT_OPCODE: Final = 8
+_BATCH_HEAD_BYTES: Final = 3
+"""Before the rows of a batch: its kind, and how many statements it has in two bytes."""
 _INT: Final = struct.Struct(">i")
 
 
@@ -161,6 +166,67 @@ class RawProtocolHandler(_ProtocolHandler):  # type: ignore[misc]
         **_ProtocolHandler.message_types_by_opcode,
         _RESULT_OPCODE: _RawResult,
     }
+
+    @classmethod
+    def encode_message(cls, msg: Any, *options: Any) -> bytes:
+        """Return the bytes of a message; those of a batch's rows are there already."""
+        if isinstance(msg, BatchMessage) and isinstance(msg.queries, _Rows):
+            msg = _BodyMessage(msg)
+        encoded: bytes = super().encode_message(msg, *options)
+        return encoded
+
+
+class _Rows:
+    """The rows of a batch as bytes, where the driver expects a list of statements."""
+
+    __slots__ = ("body", "count")
+
+    def __init__(self, count: int, body: memoryview) -> None:
+        self.count = count
+        self.body = body
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[Any]:
+        # The driver writes what stands before and after the rows, and no row.
+        return iter(())
+
+
+class _BodyMessage(BatchMessage):  # type: ignore[misc]
+    """A batch that brings the bytes of its rows along."""
+
+    def __init__(self, message: Any) -> None:
+        self.__dict__.update(message.__dict__)
+
+    def send_body(self, f: Any, protocol_version: int) -> None:
+        frame = io.BytesIO()
+        super().send_body(frame, protocol_version)
+        around = frame.getbuffer()
+        f.write(around[:_BATCH_HEAD_BYTES])
+        f.write(self.queries.body)
+        f.write(around[_BATCH_HEAD_BYTES:])
+
+
+def batch_of_body(prepared: Any, key: Sequence[bytes], count: int, body: memoryview) -> Any:
+    """Return an UNLOGGED batch of one partition, whose rows are bytes already.
+
+    It goes through ``Session.execute_async`` like any other, so that routing, retries and
+    policies stay the driver's.
+
+    Args:
+        prepared: The statement of every row; its key comes first.
+        key: Serialized values of the partition key.
+        count: How many rows.
+        body: Their bytes, as the protocol has them.
+    """
+    bound = BoundStatement(prepared)
+    bound.values = list(key)
+    batch = BatchStatement(BatchType.UNLOGGED)
+    batch.is_idempotent = True
+    batch.keyspace, batch.routing_key = bound.keyspace, bound.routing_key
+    batch._statements_and_parameters = _Rows(count, body)
+    return batch
 
 
 def raw_page_of(names: Sequence[str], page: RawPage) -> RawPage:

@@ -25,16 +25,16 @@ from treering.core.table import TableSpec
 from treering.core.times import render_ts
 from treering.core.write_plan import PartitionWrite
 from treering.engine.cassandra.adopter import CassandraAdopter
+from treering.engine.cassandra.batch_body import batch_bodies
 from treering.engine.cassandra.bucket_index import ListingFuture, index_missing
 from treering.engine.cassandra.catalog import Catalog, dropped_error
-from treering.engine.cassandra.codec import batches_of, decode_page, encode_bound
+from treering.engine.cassandra.codec import decode_page, encode_bound
 from treering.engine.cassandra.connect import link_of_session, open_link
 from treering.engine.cassandra.driver import (
-    BatchStatement,
-    BatchType,
     BoundStatement,
     RawPage,
     Session,
+    batch_of_body,
 )
 from treering.engine.cassandra.faults import is_table_missing
 from treering.engine.cassandra.futures import all_of, settle, settle_error
@@ -283,8 +283,11 @@ class CassandraEngine(SeriesPart):
                     self._keyspace, spec.layout, spec.columns, has_ttl=write.ttl_s is not None
                 )
             )
-            rows = batches_of(write, spec.columns, spec.layout)
-            batches = [_batch_of(prepared, batch) for batch in rows]
+            key = encode_key(spec.layout, write.series, write.bucket)
+            batches = [
+                batch_of_body(prepared, key, batch.rows, batch.body)
+                for batch in batch_bodies(write, spec.columns, prepared.query_id, spec.layout)
+            ]
         except Exception as error:  # noqa: BLE001
             self._fail(future, error, spec, what, is_write=True)
             return future
@@ -549,17 +552,3 @@ class CassandraEngine(SeriesPart):
 
 def _closed_error() -> StoreClosedError:
     return StoreClosedError("the store is closed", hint="open it again")
-
-
-def _batch_of(prepared: Any, rows: list[list[Any]]) -> Any:
-    bound = BoundStatement(prepared)
-    if len(rows) == 1:
-        bound.values = rows[0]
-        return bound
-    batch = BatchStatement(BatchType.UNLOGGED)
-    batch.is_idempotent = True
-    # The batch keeps the values of each row and not the statement: one object serves all rows.
-    for values in rows:
-        bound.values = values
-        batch.add(bound)
-    return batch
