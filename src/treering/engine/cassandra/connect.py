@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from treering.engine.cassandra import statements
+from treering.engine.cassandra.connection import TreeringConnection
 from treering.engine.cassandra.driver import (
     EXEC_PROFILE_DEFAULT,
     Cluster,
@@ -147,6 +148,7 @@ def _cluster_of(
         list(url.hosts),
         port=url.hosts[0][1],
         protocol_version=version,
+        connection_class=TreeringConnection,
         execution_profiles={EXEC_PROFILE_DEFAULT: profile},
         auth_provider=auth,
         ssl_context=ssl_context,

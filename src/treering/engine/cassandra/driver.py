@@ -168,11 +168,11 @@ class RawProtocolHandler(_ProtocolHandler):  # type: ignore[misc]
     }
 
     @classmethod
-    def encode_message(cls, msg: Any, *options: Any) -> bytes:
+    def encode_message(cls, msg: Any, *options: Any, **named: Any) -> bytes:
         """Return the bytes of a message; those of a batch's rows are there already."""
         if isinstance(msg, BatchMessage) and isinstance(msg.queries, _Rows):
             msg = _BodyMessage(msg)
-        encoded: bytes = super().encode_message(msg, *options)
+        encoded: bytes = super().encode_message(msg, *options, **named)
         return encoded
 
 
