@@ -12,8 +12,8 @@ from pathlib import PurePath
 from typing import Final
 
 from treering.core.expiry import is_fully_expired
-from treering.core.units import HOUR_S
 from treering.core.twcs import TwcsOptions, parse_twcs_options
+from treering.core.units import HOUR_S
 from treering.core.window import Window
 from treering.doctor.checks.known import TWCS
 from treering.doctor.facts import NodeFacts, SchemaFacts
