@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.core.design_cases import workloads
 from tests.doctor.checks.tables import (
     DAY_S,
     HOUR_S,
@@ -21,13 +22,16 @@ from tests.doctor.checks.tables import (
     sstable,
     table,
 )
+from treering.core.design import plan_design
 from treering.core.window import plan_window
+from treering.core.workload import Workload
 from treering.doctor.checks import lint_table
 from treering.doctor.checks.partitions import check_partitions
 from treering.doctor.checks.sstables import check_sstables
 from treering.doctor.facts import ColumnFacts, SchemaFacts, TableFacts
 from treering.doctor.finding import Finding
 from treering.doctor.thresholds import Thresholds
+from treering.errors import DesignError
 
 LIMITS = Thresholds()
 
@@ -163,3 +167,21 @@ def test_the_windows_of_every_design_are_healthy(retention_s: int) -> None:
     }
     facts = table(schema(compaction, default_time_to_live=retention_s), node())
     assert [one.id for one in lint_table(facts, LIMITS) if one.id != "expiry-cap"] == []
+
+
+@given(workloads())
+def test_what_treering_makes_is_healthy(load: Workload) -> None:
+    try:
+        design = plan_design(load, now_s=NOW_S)
+    except DesignError:
+        assume(False)
+    facts = ours(design, node(version=load.cassandra))
+    # A design is refused where the cap is less than a year away, and a year is the horizon.
+    assert found(facts) == ()
+
+
+def test_a_partition_of_a_design_is_bounded_over_the_files_that_may_share_it() -> None:
+    assert check_partitions(ours(planned()), LIMITS).summary == (
+        "largest partition 2.82 MB, p99 2.82 MB, 88,148 cells (in one file; at most 5.63 MB in "
+        "the 2 that may share it); ceiling 100 MB"
+    )

@@ -8,7 +8,7 @@ from typing import Any, Final
 from treering.core.design import Design
 from treering.core.units import render_bytes
 from treering.doctor.checks.known import design_in_comment
-from treering.doctor.checks.sizes import PartitionSizes, Size, bound_of
+from treering.doctor.checks.sizes import PartitionSizes, Size, Sum, bound_of
 from treering.doctor.facts import NodeFacts, TableFacts
 from treering.doctor.thresholds import Thresholds
 
@@ -54,9 +54,21 @@ def budget_of(facts: TableFacts, thresholds: Thresholds) -> Budget:
     )
 
 
-def largest_of(sizes: list[PartitionSizes]) -> PartitionSizes:
-    """Return the sizes of the node that has the largest partition."""
-    return max(sizes, key=lambda one: (one.bytes_max.at_most is None, one.bytes_max.shown))
+def largest_of(sizes: list[PartitionSizes], budget: Budget) -> PartitionSizes:
+    """Return the sizes of the node that is over the ceiling, else has the largest partition."""
+    return max(
+        sizes,
+        key=lambda one: (
+            is_over_ceiling(one, budget),
+            one.bytes_max.at_most is None,
+            one.bytes_max.shown,
+        ),
+    )
+
+
+def is_over_ceiling(found: PartitionSizes, budget: Budget) -> bool:
+    """Return whether a partition of a node is over the ceiling for certain, in bytes or cells."""
+    return is_over(found.bytes_max, budget.bytes_max) or is_over(found.cells_max, budget.cells_max)
 
 
 def is_over(size: Size | None, limit: float) -> bool:
@@ -64,17 +76,32 @@ def is_over(size: Size | None, limit: float) -> bool:
     return size is not None and size.at_least > limit
 
 
-def size_text(found: PartitionSizes) -> str:
-    """Return sizes in words."""
+def size_text(found: PartitionSizes, budget: Budget) -> str:
+    """Return sizes in words; from files also what a partition comes to at the most."""
     text = f"largest partition {_shown(found.bytes_max)}"
     if found.bytes_p99 is not None:
         text += f", p99 {_shown(found.bytes_p99)}"
     if found.cells_max is not None:
         cells = found.cells_max
         text += f", {'at least ' if cells.at_most is None else ''}{cells.shown:,} cells"
-    if found.source == "files" and found.files > 1:
-        text += " (in one file; others may hold more of it)"
-    return text
+    if found.files < 2:
+        return text
+    together = _together(found, budget)
+    if together is None:
+        return f"{text} (in one file; others may hold more of it)"
+    if together.files < 2:
+        return text
+    return (
+        f"{text} (in one file; at most {render_bytes(together.bytes)} in the {together.files:,} "
+        "that may share it)"
+    )
+
+
+def _together(found: PartitionSizes, budget: Budget) -> Sum | None:
+    """Return what the parts of one partition add up to; None where the width is not known."""
+    if found.source != "files" or budget.design is None:
+        return None
+    return bound_of(found.node.files or (), budget.design.bucket.length_s)
 
 
 def _shown(size: Size) -> str:
@@ -98,7 +125,7 @@ def numbers_of(found: PartitionSizes, budget: Budget) -> dict[str, Any]:
         values["partition_bytes_p99"] = found.bytes_p99.shown
     if found.cells_max is not None:
         values["partition_cells_max"] = found.cells_max.shown
-    if found.source == "files" and budget.design is not None:
-        together = bound_of(found.node.files or (), budget.design.bucket.length_s)
+    together = _together(found, budget)
+    if together is not None:
         values["partition_bytes_bound"] = together.bytes
     return values

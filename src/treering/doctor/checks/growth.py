@@ -9,7 +9,7 @@ from treering.core.expiry import render_day
 from treering.core.units import YEAR_S, render_bytes, render_count, render_duration
 from treering.doctor.checks.budget import (
     Budget,
-    is_over,
+    is_over_ceiling,
     largest_of,
     node_name,
     numbers_of,
@@ -88,7 +88,7 @@ def check_growth(
     """Return what is wrong with a key that has no bucket; nothing with one."""
     if shape.shape != "unbucketed":
         return []
-    worst = largest_of(sizes) if sizes else None
+    worst = largest_of(sizes, budget) if sizes else None
     growth, ttl_s, now_s = None, _held_s(facts), now_s_of(facts)
     if worst is not None:
         growth = growth_of(
@@ -98,9 +98,7 @@ def check_growth(
             now_s=now_s,
             bytes_max=worst.bytes_max.shown,
         )
-    over = worst is not None and (
-        is_over(worst.bytes_max, budget.bytes_max) or is_over(worst.cells_max, budget.cells_max)
-    )
+    over = worst is not None and (is_over_ceiling(worst, budget))
     assert facts.schema is not None
     key = ", ".join(column.name for column in facts.schema.partition_key)
     return [
@@ -149,11 +147,11 @@ def _growth_text(
 ) -> str:
     if worst is None or growth is None:
         return "nothing is on disk yet"
-    ceiling = render_bytes(budget.bytes_max)
-    if is_over(worst.bytes_max, budget.bytes_max) or is_over(worst.cells_max, budget.cells_max):
-        return f"{size_text(worst)}: over the ceiling of {ceiling} or {budget.cells_max:,} cells"
+    ceiling, size = render_bytes(budget.bytes_max), size_text(worst, budget)
+    if is_over_ceiling(worst, budget):
+        return f"{size}: over the ceiling of {ceiling} or {budget.cells_max:,} cells"
     if growth.rate_bytes_per_s is None:
-        return f"{size_text(worst)}; when it passes {ceiling} cannot be told without write times"
+        return f"{size}; when it passes {ceiling} cannot be told without write times"
     text = (
         f"the largest holds up to {render_bytes(growth.bytes_now)} in "
         f"{render_count(growth.files, 'file')}, written over {render_duration(growth.span_s)}"

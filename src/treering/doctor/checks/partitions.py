@@ -14,6 +14,7 @@ from treering.doctor.checks.budget import (
     Budget,
     budget_of,
     is_over,
+    is_over_ceiling,
     largest_of,
     node_name,
     numbers_of,
@@ -63,7 +64,9 @@ def check_partitions(facts: TableFacts, thresholds: Thresholds) -> Checked:
 def _summary(sizes: list[PartitionSizes], budget: Budget, *, is_empty: bool) -> str:
     if not sizes:
         return "no partition on disk yet" if is_empty else "sizes are not known"
-    return f"{size_text(largest_of(sizes))}; ceiling {render_bytes(budget.bytes_max)}"
+    return (
+        f"{size_text(largest_of(sizes, budget), budget)}; ceiling {render_bytes(budget.bytes_max)}"
+    )
 
 
 # Too large
@@ -72,19 +75,19 @@ def _summary(sizes: list[PartitionSizes], budget: Budget, *, is_empty: bool) -> 
 def _large(
     facts: TableFacts, thresholds: Thresholds, budget: Budget, sizes: list[PartitionSizes]
 ) -> list[Finding]:
-    worst = largest_of(sizes)
-    in_bytes, in_cells = worst.bytes_max, worst.cells_max
-    over = is_over(in_bytes, budget.bytes_max) or is_over(in_cells, budget.cells_max)
+    worst = largest_of(sizes, budget)
+    in_bytes = worst.bytes_max
+    over = is_over_ceiling(worst, budget)
     severity: Severity
     if over:
         is_huge = in_bytes.at_most is None or is_over(in_bytes, HUGE * budget.bytes_max)
         severity = "critical" if is_huge else "warning"
         limit = f"{render_bytes(budget.bytes_max)} and {budget.cells_max:,} cells"
-        evidence = f"{size_text(worst)}: over the ceiling of {limit}"
+        evidence = f"{size_text(worst, budget)}: over the ceiling of {limit}"
     elif budget.target is not None and is_over(in_bytes, budget.target):
         severity = "notice"
         evidence = (
-            f"{size_text(worst)}: under the ceiling, yet over the "
+            f"{size_text(worst, budget)}: under the ceiling, yet over the "
             f"{render_bytes(budget.target)} that its design allows for"
         )
     else:
