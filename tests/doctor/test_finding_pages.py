@@ -43,8 +43,8 @@ def test_ids_are_in_kebab_case() -> None:
 
 
 def test_every_page_has_a_line_in_alphabetical_order() -> None:
-    lines = (PAGES / "README.md").read_text().splitlines()
-    listed = [match[1] for line in lines if (match := re.match(r"- \[(.*?)\]\(\1\.md\): \S", line))]
+    text = (PAGES / "README.md").read_text()
+    listed = re.findall(r"^\| \[([a-z-]+)\]\(\1\.md\) \| \S", text, re.MULTILINE)
     assert listed == sorted(described())
 
 
