@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.measure import Result, show, write_results
 
-NAMES = ("rows_embedded", "rows_cassandra", "index_cassandra", "writer", "catalog")
+NAMES = ("rows_embedded", "rows_cassandra", "index_cassandra", "writer", "catalog", "block_codec")
 
 
 def main(names: list[str]) -> int:

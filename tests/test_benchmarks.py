@@ -6,13 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import catalog, index_cassandra, rows_cassandra, rows_embedded, writer
+from benchmarks import block_codec, catalog, index_cassandra, rows_cassandra, rows_embedded, writer
 from benchmarks.measure import Result, render_results, write_results
 
 
 def test_embedded_benchmark_runs() -> None:
     results = rows_embedded.run(series=2, rows=200)
     assert {result.name for result in results} == {"embedded: write rows", "embedded: read rows"}
+    assert all(result.ours > 0 and result.peer > 0 for result in results)
+
+
+def test_block_benchmark_runs() -> None:
+    results = block_codec.run(series=1, rows=500)
+    assert len(results) == 4 * 3 * 4
     assert all(result.ours > 0 and result.peer > 0 for result in results)
 
 
