@@ -99,10 +99,10 @@ def measure(kind: str, data: list[Readings], block_rows: int, purpose: Purpose) 
     return [
         Result(
             name=f"{name}: density",
-            ours=total / sum(map(len, blocks)),
-            peer=1 / VICTORIA_METRICS[kind],
+            ours=1_000 * total / sum(map(len, blocks)),
+            peer=1_000 / VICTORIA_METRICS[kind],
             peer_name="VictoriaMetrics 1.79",
-            unit="readings/B",
+            unit="readings/kB",
             budget=budget,
         ),
         result(f"{name}: pack", total / pack_s, total / zstd_in_s, "zstd level 3"),

@@ -148,24 +148,28 @@ def _pack_column(name: str, data: ColumnData, setting: Setting) -> tuple[PackedC
     return packed, stats_of(there, column_type, missing=packed.missing)
 
 
-def read_stats(block: bytes, *, place: str = A_BLOCK) -> BlockStats:
+def read_stats(
+    block: bytes, names: Iterable[str] | None = None, *, place: str = A_BLOCK
+) -> BlockStats:
     """Return what a block says about its readings.
 
     Args:
         block: A block, or its beginning with at least its header.
+        names: Of which columns, all by default.
         place: Which block it is, for messages: series and span, and what holds it.
 
     Raises:
         CorruptDataError: Damaged; the error names the place.
-        SchemaMismatchError: Of a newer version.
+        SchemaMismatchError: Of a newer version, or without a column of that name.
     """
     header = _header_of(block, place, is_whole=False)
+    entries = _entries(header, names, place)
     return BlockStats(
         count=header.count,
         first_ts=header.times.first,
         last_ts=header.times.last,
         precision=header.precision,
-        columns={name: _stats(entry, header, place) for name, entry in header.columns.items()},
+        columns={entry.name: _stats(entry, header, place) for entry in entries},
     )
 
 
@@ -231,20 +235,26 @@ def _unpack_times(block: bytes, header: Header, place: str) -> npt.NDArray[np.in
 def _unpack_columns(
     block: bytes, header: Header, names: Iterable[str] | None, place: str
 ) -> dict[str, ColumnData]:
-    wanted = tuple(header.columns if names is None else names)
+    entries = _entries(header, names, place)
+    return {entry.name: _unpack_column(block, header, entry, place) for entry in entries}
+
+
+def _entries(header: Header, names: Iterable[str] | None, place: str) -> list[ColumnEntry]:
+    if names is None:
+        return list(header.columns.values())
+    wanted = list(names)
     unknown = [name for name in wanted if name not in header.columns]
     if unknown:
         raise SchemaMismatchError(
             f"{place} has no column {', '.join(unknown)}; it has {', '.join(header.columns)}",
-            hint="ask for the columns that it has; a column added later is not in older blocks",
+            hint="ask for the columns that it has",
             place=place,
             unknown=unknown,
         )
-    return {name: _unpack_column(block, header, name, place) for name in wanted}
+    return [header.columns[name] for name in wanted]
 
 
-def _unpack_column(block: bytes, header: Header, name: str, place: str) -> ColumnData:
-    entry = header.columns[name]
+def _unpack_column(block: bytes, header: Header, entry: ColumnEntry, place: str) -> ColumnData:
     try:
         packed = PackedColumn(
             entry.validity,
@@ -255,7 +265,7 @@ def _unpack_column(block: bytes, header: Header, name: str, place: str) -> Colum
         )
         return unpack_column(packed, entry.type, header.count)
     except BlockDamage as damage:
-        part = f"the column {name}"
+        part = f"the column {entry.name}"
         raise damaged_block(damage, place=place, part=part, offset=entry.offset) from damage
 
 

@@ -84,7 +84,8 @@ def _compress(values: npt.NDArray[Any], order: int, level: int) -> bytes:
 def _sample_of(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if len(values) <= _PIECES * _PIECE_ROWS:
         return values
-    starts = np.linspace(0, len(values) - _PIECE_ROWS, _PIECES).astype(np.intp).tolist()
+    last = len(values) - _PIECE_ROWS
+    starts = [last * piece // (_PIECES - 1) for piece in range(_PIECES)]
     return np.concatenate([values[start : start + _PIECE_ROWS] for start in starts])
 
 
@@ -128,13 +129,13 @@ def pack_decimals(
         return None
     exponent, whole, wrong = found
     places = np.flatnonzero(wrong)
-    # What stands at the place of an exception is arbitrary; its neighbour packs best.
-    whole[places] = whole[_neighbours(places, len(whole))]
-    integers = narrowed(whole)
     exceptions = b""
     if len(places):
+        # What stands at the place of an exception is arbitrary; its neighbour packs best.
+        whole[places] = whole[_neighbours(places, len(whole))]
         raw = little(places.astype(np.uint32)) + little(values[places])
         exceptions = pack_frame(raw, setting.zstd_level)
+    integers = narrowed(whole)
     return exponent, integers, pack_sized(exceptions) + pack_pco(integers, setting)
 
 

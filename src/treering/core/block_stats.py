@@ -1,11 +1,10 @@
 """What a block says about its readings without being unpacked, and how blocks add up.
 
 Rules of this file: statistics of blocks that follow one another in time combine to exactly those
-of all their readings, in any grouping. So sums are exact (an integer, or a fraction of a power of
-two), and the least of 0.0 and -0.0 is -0.0. NaN is a value: it is counted, and it may be the first
-or the last; the least, the largest and the sum are those of the values that are numbers, and
-``nan_count`` says how many are left out. Infinities are numbers: they show in the least and the
-largest, and are left out of the exact sum.
+of all their readings, in any grouping. So sums are exact, and the least of 0.0 and -0.0 is -0.0.
+NaN is a value: it is counted, and it may be the first or the last; the least, the largest and the
+sum are those of the values that are numbers, and ``nan_count`` says how many are left out.
+Infinities are numbers: they show in the least and the largest, and are left out of the exact sum.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
@@ -22,14 +20,14 @@ import numpy.typing as npt
 
 from treering.core.block_damage import BlockDamage
 from treering.core.block_numbers import little
+from treering.core.exact_sum import ExactSum, exact_sum, integer_sum
 from treering.core.schema import ColumnType
-
-# Above 2**900 the sum of 65,536 values might not be a double; those are summed scaled down.
-_LARGE: Final = 2.0**900
-_SCALE: Final = 2**200
 
 _NAN_COUNT: Final = struct.Struct("<I")
 _SUM_HEAD: Final = struct.Struct("<hH")
+_LITTLE: Final[dict[ColumnType, np.dtype[Any]]] = {
+    kind: np.dtype(kind.dtype).newbyteorder("<") for kind in ColumnType if kind.is_numeric
+}
 _INT_SUM_BYTES: Final = 16
 # The largest sum has 1024 + 16 bits before the point, the smallest 1074 after it.
 _SUM_BYTES_MAX: Final = 272
@@ -47,8 +45,8 @@ class ColumnStats:
         nan_count: How many of the values are NaN.
         minimum: The least number, of the column's NumPy type; None where there is none.
         maximum: The largest one.
-        total: The exact sum of all finite values: an integer for int and bigint, a fraction for
-            float and double; None for boolean and text.
+        total: The exact sum of all finite values: an integer for int and bigint, an
+            :class:`ExactSum` for float and double; None for boolean and text.
         first: The earliest value, NaN included; None where there is none.
         last: The latest value.
     """
@@ -59,7 +57,7 @@ class ColumnStats:
     nan_count: int = 0
     minimum: Any = None
     maximum: Any = None
-    total: int | Fraction | None = None
+    total: int | ExactSum | None = None
     first: Any = None
     last: Any = None
 
@@ -69,15 +67,12 @@ class ColumnStats:
 
         Infinities of one sign give that infinity, of both NaN; None for boolean and text.
         """
-        if not isinstance(self.total, Fraction):
+        if not isinstance(self.total, ExactSum):
             return self.total
         ends = [end for end in (self.minimum, self.maximum) if end is not None and np.isinf(end)]
         if ends:
             return math.nan if len(set(ends)) == 2 else float(ends[0])
-        try:
-            return float(self.total)
-        except OverflowError:
-            return math.inf if self.total > 0 else -math.inf
+        return float(self.total)
 
 
 def stats_of(values: npt.NDArray[Any], column_type: ColumnType, *, missing: int = 0) -> ColumnStats:
@@ -99,7 +94,7 @@ def stats_of(values: npt.NDArray[Any], column_type: ColumnType, *, missing: int 
         nan_count=nan_count,
         minimum=_least(numbers, -1) if len(numbers) else None,
         maximum=_least(numbers, 1) if len(numbers) else None,
-        total=_exact_sum(numbers) if is_float else _integer_sum(values),
+        total=exact_sum(numbers) if is_float else integer_sum(values),
         first=values[0],
         last=values[-1],
     )
@@ -113,38 +108,6 @@ def _least(numbers: npt.NDArray[Any], sign: int) -> Any:
         signs = np.signbit(numbers[numbers == 0])
         return found.dtype.type(-0.0 if (signs.any() if sign < 0 else signs.all()) else 0.0)
     return found
-
-
-def _integer_sum(values: npt.NDArray[Any]) -> int:
-    wide = values.astype(np.int64, copy=False)
-    # Halves of 32 bits: 65,536 of them fit 64 bits.
-    high, low = int((wide >> 32).sum()), int((wide & 0xFFFF_FFFF).sum())
-    return (high << 32) + low
-
-
-def _exact_sum(numbers: npt.NDArray[Any]) -> Fraction:
-    """Return the exact sum of the finite values: bits are taken off from the top down.
-
-    Adding a power of two well above all values and taking it off again keeps the leading bits of
-    each, and those add up without rounding (Rump, Ogita and Oishi 2008, "ExtractVector").
-    """
-    rest = numbers.astype(np.float64)
-    top = float(np.abs(rest).max(initial=0.0))
-    total = Fraction(0)
-    if top >= _LARGE:
-        rest[np.isinf(rest)] = 0.0
-        is_large = np.abs(rest) >= _LARGE
-        total = _exact_sum(rest[is_large] / _SCALE) * _SCALE
-        rest[is_large] = 0.0
-        top = float(np.abs(rest).max(initial=0.0))
-    headroom = (len(rest) - 1).bit_length() + 1
-    while top:
-        above = math.ldexp(1.0, math.frexp(top)[1] + headroom)
-        leading = (rest + above) - above
-        total += Fraction(float(leading.sum()))
-        rest -= leading
-        top = float(np.abs(rest).max())
-    return total
 
 
 def combine_stats(parts: Sequence[ColumnStats]) -> ColumnStats:
@@ -185,23 +148,14 @@ def render_stats(stats: ColumnStats) -> bytes:
         four[index] = value
     if isinstance(stats.total, int):
         return little(four) + stats.total.to_bytes(_INT_SUM_BYTES, "little", signed=True)
-    exponent, whole = _dyadic(stats.total or Fraction(0))
-    size = (whole.bit_length() + 8) // 8
+    total = stats.total or ExactSum()
+    size = (total.whole.bit_length() + 8) // 8
     return (
         little(four)
         + _NAN_COUNT.pack(stats.nan_count)
-        + _SUM_HEAD.pack(exponent, size)
-        + whole.to_bytes(size, "little", signed=True)
+        + _SUM_HEAD.pack(total.exponent, size)
+        + total.whole.to_bytes(size, "little", signed=True)
     )
-
-
-def _dyadic(total: Fraction) -> tuple[int, int]:
-    """Return exponent and odd integer of a fraction of a power of two."""
-    whole, exponent = total.numerator, -(total.denominator.bit_length() - 1)
-    if exponent or not whole:
-        return exponent, whole
-    zeros = (whole & -whole).bit_length() - 1
-    return zeros, whole >> zeros
 
 
 def parse_stats(raw: bytes, column_type: ColumnType, *, count: int, missing: int) -> ColumnStats:
@@ -216,12 +170,12 @@ def parse_stats(raw: bytes, column_type: ColumnType, *, count: int, missing: int
         return ColumnStats(
             type=column_type, count=count, missing=missing, total=_no_total(column_type)
         )
-    dtype = np.dtype(column_type.dtype)
+    dtype = _LITTLE[column_type]
     size = 4 * dtype.itemsize
     if len(raw) < size + _NAN_COUNT.size + _SUM_HEAD.size:
         raise BlockDamage(found=f"{len(raw)} bytes of statistics", expected=f"more than {size}")
-    minimum, maximum, first, last = np.frombuffer(raw[:size], dtype.newbyteorder("<")).astype(dtype)
-    total: int | Fraction
+    minimum, maximum, first, last = np.frombuffer(raw, dtype, 4)
+    total: int | ExactSum
     if dtype.kind == "f":
         nan_count, total = _parse_float_sum(raw[size:], count)
     else:
@@ -240,10 +194,10 @@ def parse_stats(raw: bytes, column_type: ColumnType, *, count: int, missing: int
     )
 
 
-def _no_total(column_type: ColumnType) -> int | Fraction | None:
+def _no_total(column_type: ColumnType) -> int | ExactSum | None:
     if not column_type.is_numeric:
         return None
-    return Fraction(0) if np.dtype(column_type.dtype).kind == "f" else 0
+    return ExactSum() if np.dtype(column_type.dtype).kind == "f" else 0
 
 
 def _parse_integer_sum(raw: bytes) -> int:
@@ -252,7 +206,7 @@ def _parse_integer_sum(raw: bytes) -> int:
     return int.from_bytes(raw, "little", signed=True)
 
 
-def _parse_float_sum(raw: bytes, count: int) -> tuple[int, Fraction]:
+def _parse_float_sum(raw: bytes, count: int) -> tuple[int, ExactSum]:
     (nan_count,) = _NAN_COUNT.unpack_from(raw)
     exponent, size = _SUM_HEAD.unpack_from(raw, _NAN_COUNT.size)
     digits = raw[_NAN_COUNT.size + _SUM_HEAD.size :]
@@ -264,5 +218,4 @@ def _parse_float_sum(raw: bytes, count: int) -> tuple[int, Fraction]:
             expected=f"{size} bytes, at most {_SUM_BYTES_MAX}",
         )
     whole = int.from_bytes(digits, "little", signed=True)
-    scale = 1 << abs(exponent)
-    return nan_count, Fraction(whole * scale) if exponent >= 0 else Fraction(whole, scale)
+    return nan_count, ExactSum.from_parts(whole, exponent)
