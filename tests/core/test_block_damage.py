@@ -172,6 +172,9 @@ def with_header(change: Callable[[bytearray], None]) -> bytes:
         pytest.param(59, "<B", 9, id="an encoding of another type"),
         pytest.param(59, "<B", 200, id="an unknown encoding"),
         pytest.param(60, "<B", 10, id="ten digits"),
+        pytest.param(61, "<B", 1, id="a one where a zero belongs"),
+        pytest.param(76, "<B", 255, id="a name that is no UTF-8"),
+        pytest.param(56, "<B", 0, id="a column without a name"),
         pytest.param(62, "<H", 3, id="statistics of another length"),
         pytest.param(64, "<I", 1, id="a missing value that is there"),
         pytest.param(64, "<I", 2**32 - 1, id="missing values without bound"),
@@ -183,6 +186,13 @@ def test_a_header_that_lies_under_a_right_checksum_is_found_out(
 ) -> None:
     damaged = with_header(lambda block: struct.pack_into(layout, block, offset, value))
     assert_refused(damaged)
+
+
+def test_a_column_that_comes_twice_is_found_out() -> None:
+    data = ColumnData(np.arange(3.0))
+    block = pack_block(np.arange(3, dtype=np.int64), {"aa": data, "ab": data})
+    with pytest.raises(CorruptDataError, match="the column 'aa' again"):
+        unpack_block(resealed(block.replace(b"ab", b"aa", 1)))
 
 
 def with_chunk(values: Any, encoding: int | None, chunk: Callable[[bytes], bytes]) -> bytes:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.core.block_cases import HARD_DOUBLES, columns_of
-from treering.core.block import pack_block, read_stats
+from treering.core.block import pack_block, read_stats, unpack_columns
 from treering.core.block_stats import ColumnStats, combine_stats, stats_of
 from treering.core.columns import ColumnData
 from treering.core.exact_sum import ExactSum
@@ -129,6 +129,14 @@ def test_columns_without_numbers_say_how_many_values_they_have() -> None:
 def test_a_column_of_missing_values_has_no_first_and_a_sum_of_nothing() -> None:
     found = of_block(ColumnData(np.zeros(3), np.zeros(3, dtype=bool)))
     assert (found.count, found.missing, found.first, found.rounded_sum) == (0, 3, None, 0.0)
+
+
+def test_a_column_can_be_packed_without_statistics() -> None:
+    ts, data = np.arange(9, dtype=np.int64), ColumnData(np.arange(9.0))
+    block = pack_block(ts, {"value": data, "stamp": data}, without_stats={"stamp"})
+    assert list(read_stats(block).columns) == ["value"]
+    assert unpack_columns(block, ["stamp"])["stamp"].values.tolist() == list(range(9))
+    assert len(block) < len(pack_block(ts, {"value": data, "stamp": data}))
 
 
 def test_statistics_of_different_types_are_not_combined() -> None:

@@ -9,7 +9,7 @@ the bytes. Statistics are read from the header; a column is unpacked without the
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from treering.core.block_header import (
     BLOCK_COLUMNS_MAX,
     BLOCK_ROWS_MAX,
     ColumnEntry,
+    ColumnParts,
     Header,
     check_name,
     parse_header,
@@ -65,7 +66,7 @@ class BlockStats:
         first_ts: The event time of the first, in ticks of ``precision``.
         last_ts: The event time of the last.
         precision: The table's precision.
-        columns: The statistics of each column.
+        columns: The statistics of each column that was packed with some.
     """
 
     count: int
@@ -81,6 +82,7 @@ def pack_block(
     *,
     precision: Precision = Precision.MS,
     purpose: Purpose = Purpose.BULK,
+    without_stats: Collection[str] = (),
 ) -> bytes:
     """Return readings of one series as bytes.
 
@@ -89,6 +91,8 @@ def pack_block(
         columns: Values by name, as many as times; the type of a column is that of its array.
         precision: The table's precision.
         purpose: How much work to take for a small block.
+        without_stats: Columns that no one aggregates, such as write times: about 50 bytes less
+            each.
 
     Raises:
         UsageError: No readings or too many, times that do not ascend, a column of another length
@@ -97,7 +101,10 @@ def pack_block(
     ts = np.ascontiguousarray(ts)
     _check_readings(ts, columns)
     setting = setting_of(purpose)
-    packed = {name: _pack_column(name, data, setting) for name, data in columns.items()}
+    packed = {
+        name: _pack_column(name, data, setting, has_stats=name not in without_stats)
+        for name, data in columns.items()
+    }
     times = pack_times(ts, setting)
     header = render_header(
         count=len(ts),
@@ -107,7 +114,7 @@ def pack_block(
         last=int(ts[-1]),
         columns=packed,
     )
-    return b"".join([header, times[2], *(column.chunk for column, _ in packed.values())])
+    return b"".join([header, times[2], *(parts.packed.chunk for parts in packed.values())])
 
 
 def _check_readings(ts: npt.NDArray[np.int64], columns: Mapping[str, ColumnData]) -> None:
@@ -136,7 +143,7 @@ def _check_readings(ts: npt.NDArray[np.int64], columns: Mapping[str, ColumnData]
             )
 
 
-def _pack_column(name: str, data: ColumnData, setting: Setting) -> tuple[PackedColumn, ColumnStats]:
+def _pack_column(name: str, data: ColumnData, setting: Setting, *, has_stats: bool) -> ColumnParts:
     column_type = _TYPE_OF.get(data.values.dtype)
     if column_type is None or data.values.ndim != 1:
         raise UsageError(
@@ -144,8 +151,10 @@ def _pack_column(name: str, data: ColumnData, setting: Setting) -> tuple[PackedC
             hint=f"use one of {', '.join(ColumnType)}",
         )
     packed = pack_column(data, column_type, setting)
+    if not has_stats:
+        return ColumnParts(column_type, packed, None)
     there = data.values if data.present is None else data.values[data.present]
-    return packed, stats_of(there, column_type, missing=packed.missing)
+    return ColumnParts(column_type, packed, stats_of(there, column_type, missing=packed.missing))
 
 
 def read_stats(
@@ -169,7 +178,11 @@ def read_stats(
         first_ts=header.times.first,
         last_ts=header.times.last,
         precision=header.precision,
-        columns={entry.name: _stats(entry, header, place) for entry in entries},
+        columns={
+            entry.name: _stats(entry, header, place)
+            for entry in entries
+            if entry.has_stats(header.count)
+        },
     )
 
 

@@ -88,11 +88,24 @@ class ColumnEntry:
     crc: int
     raw_stats: bytes
 
+    def has_stats(self, count: int) -> bool:
+        """Return whether the column was packed with statistics."""
+        return bool(self.raw_stats) or not self.type.is_numeric or self.missing == count
+
     def stats(self, count: int) -> ColumnStats:
         """Return the column's statistics in a block of ``count`` readings."""
         return parse_stats(
             self.raw_stats, self.type, count=count - self.missing, missing=self.missing
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnParts:
+    """What a column becomes in a block: its type, its bytes and, where wanted, its statistics."""
+
+    type: ColumnType
+    packed: PackedColumn
+    stats: ColumnStats | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +126,7 @@ def render_header(
     times: tuple[int, int, bytes],
     first: int,
     last: int,
-    columns: Mapping[str, tuple[PackedColumn, ColumnStats]],
+    columns: Mapping[str, ColumnParts],
 ) -> bytes:
     """Return the header of a block whose chunks follow in the order of ``columns``."""
     encoding, step, chunk = times
@@ -130,22 +143,23 @@ def render_header(
             zlib.crc32(chunk),
         )
     ]
-    for name, (packed, stats) in columns.items():
-        parts += _render_column(name, packed, stats)
+    for name, column in columns.items():
+        parts += _render_column(name, column)
     body = b"".join(parts)
     header_bytes = _START.size + len(body)
-    chunks_bytes = len(chunk) + sum(len(packed.chunk) for packed, _ in columns.values())
+    chunks_bytes = len(chunk) + sum(len(column.packed.chunk) for column in columns.values())
     sizes = struct.pack("<II", header_bytes, header_bytes + chunks_bytes)
     start = MAGIC + bytes((CODEC, VERSION))
     crc = zlib.crc32(body, zlib.crc32(sizes, zlib.crc32(start)))
     return start + struct.pack("<I", crc) + sizes + body
 
 
-def _render_column(name: str, packed: PackedColumn, stats: ColumnStats) -> list[bytes]:
-    text, raw_stats = name.encode(), render_stats(stats)
+def _render_column(name: str, column: ColumnParts) -> list[bytes]:
+    text, packed = name.encode(), column.packed
+    raw_stats = b"" if column.stats is None else render_stats(column.stats)
     head = _COLUMN.pack(
         len(text),
-        _TYPES.index(stats.type),
+        _TYPES.index(column.type),
         packed.validity,
         packed.encoding,
         packed.parameter,
@@ -233,20 +247,18 @@ def _parse_columns(header: bytes, columns: int, count: int, offset: int) -> dict
     for _ in range(columns):
         if at + _COLUMN.size > len(header):
             raise BlockDamage(found=f"{len(entries)} columns", expected=str(columns))
-        name_bytes, kind, validity, encoding, parameter, _, stats_bytes, missing, size, crc = (
+        name_bytes, kind, validity, encoding, parameter, zero, stats_bytes, missing, size, crc = (
             _COLUMN.unpack_from(header, at)
         )
         at += _COLUMN.size
         name, raw_stats = header[at : at + name_bytes], header[at + name_bytes :][:stats_bytes]
         at += name_bytes + stats_bytes
-        if at > len(header) or kind >= len(_TYPES) or missing > count:
+        if at > len(header) or kind >= len(_TYPES) or missing > count or zero:
             raise BlockDamage(
                 found=f"a column of type {kind}, {missing} values missing, up to byte {at}",
                 expected=f"a known type, at most {count} missing, at most {len(header)} bytes",
             )
-        text = name.decode(errors="replace")
-        if text in entries:
-            raise BlockDamage(found=f"the column {text} twice", expected="once")
+        text = _parse_name(name, entries)
         entries[text] = ColumnEntry(
             name=text,
             type=_TYPES[kind],
@@ -263,6 +275,16 @@ def _parse_columns(header: bytes, columns: int, count: int, offset: int) -> dict
     if at != len(header):
         raise BlockDamage(found=f"columns up to byte {at}", expected=f"{len(header)}")
     return entries
+
+
+def _parse_name(name: bytes, others: Mapping[str, ColumnEntry]) -> str:
+    try:
+        text = name.decode()
+    except UnicodeDecodeError as error:
+        raise BlockDamage(found=f"the column {name!r}", expected="a name in UTF-8") from error
+    if not text or text in others:
+        raise BlockDamage(found=f"the column {text!r} again, or none", expected="another name")
+    return text
 
 
 def check_name(name: str) -> bool:
