@@ -36,7 +36,7 @@ def encoding_of(values: Any, **options: Any) -> Encoding:
     return Encoding(header.columns["value"].encoding)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(readings(), st.sampled_from(Purpose), st.sampled_from(Precision))
 def test_what_is_packed_comes_back_bit_for_bit(
     given_: Readings, purpose: Purpose, precision: Precision
@@ -147,6 +147,16 @@ def test_unpacked_arrays_can_be_written_to() -> None:
         found = unpack_block(block)
         found.ts[0] = 0
         found.columns["v"].values[0] = 0
+
+
+def test_arrays_that_are_views_of_others_are_packed_as_they_look() -> None:
+    table = np.random.default_rng(1).normal(size=(300, 3)).round(2)
+    ts = np.arange(600, dtype=np.int64)[::2]
+    columns = {"a": ColumnData(table[:, 1]), "b": ColumnData(table[::-1, 2], ts % 3 == 0)}
+    found = unpack_block(pack_block(ts, columns))
+    assert found.ts.tolist() == ts.tolist()
+    for name, data in columns.items():
+        assert_same(found.columns[name], data)
 
 
 def test_a_column_that_is_not_there_is_named() -> None:

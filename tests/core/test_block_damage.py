@@ -87,7 +87,7 @@ def test_a_block_cut_short_or_longer_is_found_out() -> None:
     assert_refused(BLOCK + b"\0")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.binary(max_size=200), st.integers(0, len(BLOCK) - 1), st.integers(0, 60))
 @example(b"", 0, 0)
 def test_bytes_put_anywhere_are_found_out(piece: bytes, at: int, replaced: int) -> None:
@@ -96,7 +96,7 @@ def test_bytes_put_anywhere_are_found_out(piece: bytes, at: int, replaced: int) 
         assert_refused(damaged)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.binary(max_size=400))
 def test_random_bytes_are_no_block(data: bytes) -> None:
     assert_refused(data)
@@ -290,7 +290,7 @@ def test_a_chunk_that_lies_under_a_right_checksum_is_found_out(
     assert_refused(with_chunk(values, encoding, chunk))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([NOISE, DECIMALS, np.arange(400) ** 2, TEXTS]))
 def test_codecs_never_end_the_process_on_bytes_they_did_not_make(seed: int, values: Any) -> None:
     random = np.random.default_rng(seed)

@@ -43,7 +43,7 @@ def expected_stats(data: ColumnData) -> dict[str, Any] | None:
     }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(readings(), st.sampled_from(Purpose), st.sampled_from(Precision))
 def test_a_reader_of_the_specification_finds_the_same(
     given_: Readings, purpose: Purpose, precision: Precision

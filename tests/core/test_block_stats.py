@@ -38,7 +38,7 @@ def of_block(data: ColumnData) -> ColumnStats:
     return read_stats(block).columns["value"]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data(), st.sampled_from(ColumnType))
 def test_parts_combine_to_the_whole_wherever_they_are_cut(
     data: st.DataObject, column_type: ColumnType
@@ -55,7 +55,7 @@ def test_parts_combine_to_the_whole_wherever_they_are_cut(
         assert exact(grouped) == exact(of_block(column))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=40))
 def test_sums_of_doubles_are_exact(values: list[float]) -> None:
     found = of_block(ColumnData(np.array(values)))

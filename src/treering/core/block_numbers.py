@@ -66,7 +66,7 @@ def pack_pco(values: npt.NDArray[Any], setting: Setting) -> bytes:
     pcodec chooses an order itself, but on blocks of a few thousand it often misses the best.
     """
     values = np.ascontiguousarray(values)
-    if setting.is_thorough:
+    if setting.is_thorough or len(values) <= _PIECES * _PIECE_ROWS:
         return min((_compress(values, order, setting.pco_level) for order in _ORDERS), key=len)
     sample = _sample_of(values)
     order = min(_ORDERS, key=lambda order: len(_compress(sample, order, _SAMPLE_LEVEL)))
@@ -82,8 +82,6 @@ def _compress(values: npt.NDArray[Any], order: int, level: int) -> bytes:
 
 
 def _sample_of(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    if len(values) <= _PIECES * _PIECE_ROWS:
-        return values
     last = len(values) - _PIECE_ROWS
     starts = [last * piece // (_PIECES - 1) for piece in range(_PIECES)]
     return np.concatenate([values[start : start + _PIECE_ROWS] for start in starts])
