@@ -292,6 +292,11 @@ def _choose_grace_s(load: Workload, ttl_s: int | None, overrides: Overrides) -> 
     if ttl_s is None or not load.is_append_only:
         repair_s = load.repair_every_s
         return max(GRACE_DEFAULT_S, 0 if repair_s is None else repair_s + REPAIR_MARGIN_S)
+    return appended_grace_s(ttl_s)
+
+
+def appended_grace_s(ttl_s: int) -> int:
+    """Return the grace of a table that is only appended to: a seventh of its TTL, 3 to 24 hours."""
     return min(max(ttl_s // 7, HINT_WINDOW_S), GRACE_MAX_S)
 
 

@@ -1,0 +1,181 @@
+"""What the write times inside a file say about how they came there.
+
+Rules of this file: a file is judged by its own numbers and by the table's lifetime and windows;
+each file has one cause at most, the one that explains most comes first.
+"""
+
+from __future__ import annotations
+
+import statistics
+from typing import Final, Literal
+
+from treering.core.units import DAY_S, HOUR_S
+from treering.doctor.checks.known import hint_window_s_of
+from treering.doctor.checks.node_files import NodeFiles
+from treering.doctor.facts import TableFacts
+from treering.doctor.thresholds import Thresholds
+from treering.sstable.facts import SSTableFacts
+
+Unit = Literal["SECONDS", "MILLISECONDS", "MICROSECONDS", "NANOSECONDS"]
+
+_UNIT_FROM: Final[tuple[tuple[int, Unit], ...]] = (
+    # 1985 to 2286 in each unit; the ranges do not touch.
+    (500_000_000, "SECONDS"),
+    (500_000_000_000, "MILLISECONDS"),
+    (500_000_000_000_000, "MICROSECONDS"),
+    (500_000_000_000_000_000, "NANOSECONDS"),
+)
+_UNIT_SPAN: Final = 20  # 10,000,000,000 s are the year 2286, and twenty times 1985's.
+
+AHEAD_MAX_S: Final = HOUR_S
+"""How far ahead of the clock a write time may be: more than clocks are ever apart."""
+
+Cause = Literal["write-time-unit", "no-ttl", "long-ttl", "future", "merged", "old-write"]
+
+
+def unit_of(write_time: int) -> Unit | None:
+    """Return the unit that makes a number a time between 1985 and 2286; None for none.
+
+    >>> unit_of(1_700_000_000_000), unit_of(1_700_000_000_000_000), unit_of(1)
+    ('MILLISECONDS', 'MICROSECONDS', None)
+    """
+    for start, unit in _UNIT_FROM:
+        if start <= write_time < start * _UNIT_SPAN:
+            return unit
+    return None
+
+
+def wrong_unit_of(files: NodeFiles, file: SSTableFacts) -> Unit | None:
+    """Return the unit of a file's write times where it is not the one that the table declares."""
+    return wrong_unit(files, file.min_write_us) or wrong_unit(files, file.max_write_us)
+
+
+def wrong_unit(files: NodeFiles, write_time: int | None) -> Unit | None:
+    """Return the unit of one write time where it is not the one that the table declares."""
+    declared = "MICROSECONDS" if files.twcs is None else files.twcs.resolution
+    unit = None if write_time is None else unit_of(write_time)
+    return None if unit == declared else unit
+
+
+def is_ahead(files: NodeFiles, file: SSTableFacts) -> bool:
+    """Return whether a file's newest write time lies in a window that has not begun."""
+    if files.twcs is None or file.max_write_us is None:
+        return False
+    newest_s = files.seconds_of(file.max_write_us)
+    if newest_s <= files.now_s + AHEAD_MAX_S:
+        return False
+    return files.twcs.window_start_s(file.max_write_us) > files.now_s
+
+
+def causes_of(
+    facts: TableFacts, files: NodeFiles, thresholds: Thresholds
+) -> tuple[Cause | None, ...]:
+    """Return for each file what is unusual about it; None for nothing.
+
+    Files of a table whose every file spans as many windows come from a memtable that is flushed
+    as rarely: that is usual there.
+    """
+    spans_s = [files.span_s(file) for file in files.files]
+    usual_s = statistics.median(spans_s) if len(spans_s) > 3 else 0
+    hints_s = hint_window_s_of(facts) or 0
+    return tuple(
+        _cause_of(
+            files,
+            file,
+            is_wide=span_s > max(2 * files.window_s, 3 * usual_s),
+            merged_from_s=max(
+                2 * files.window_s + hints_s,
+                int(thresholds.expired_bytes_ratio_max * (files.ttl_s or 0)),
+            ),
+        )
+        for file, span_s in zip(files.files, spans_s, strict=True)
+    )
+
+
+def _cause_of(
+    files: NodeFiles, file: SSTableFacts, *, is_wide: bool, merged_from_s: int
+) -> Cause | None:
+    if file.max_write_us is None or files.ttl_s is None:
+        return None
+    if wrong_unit_of(files, file) is not None:
+        return "write-time-unit"
+    if file.max_deletion_s is None:
+        return "no-ttl"
+    if files.twcs is None:
+        return None
+    if is_ahead(files, file):
+        return "future"
+    newest_s = min(files.seconds_of(file.max_write_us), files.now_s)
+    outlives = file.max_deletion_s > newest_s + files.ttl_s + files.slack_s()
+    if outlives and file.max_ttl_s > files.ttl_s + files.slack_s():
+        return "long-ttl"
+    if is_wide and files.span_s(file) > merged_from_s and _is_spread(file, files):
+        return "merged"
+    return "old-write" if is_wide or outlives else None
+
+
+def _is_spread(file: SSTableFacts, files: NodeFiles) -> bool:
+    """Return whether a file holds a good part of the rows of many windows, not a few strays."""
+    if file.max_deletion_s is None or not file.deletions.count:
+        return False
+    earlier = file.deletions.before(file.max_deletion_s - 2 * files.window_s)
+    return earlier / file.deletions.count >= 0.25
+
+
+Origin = Literal["back-dated", "repair", "read repair", "hint", "unknown"]
+
+
+def origin_of(facts: TableFacts, files: NodeFiles, file: SSTableFacts) -> tuple[Origin, str]:
+    """Return what most likely brought an old write time into a young file, and why.
+
+    A cell that a hint, a read or a repair brings keeps its own expiry, so it expires at its write
+    time and TTL. One that was written with ``USING TIMESTAMP`` expires at the clock and TTL.
+    """
+    assert file.min_write_us is not None
+    oldest_s = files.seconds_of(file.min_write_us)
+    if _is_back_dated(files, file, oldest_s):
+        return "back-dated", (
+            "its rows expire later than their write time and TTL allow, so they were written with "
+            "a time of their own (USING TIMESTAMP, or a driver that sends one)"
+        )
+    if file.repaired_at_ms is not None or file.pending_repair is not None:
+        return "repair", "the file went through a repair, which brings rows with their old times"
+    reads, why_reads = _read_repair_of(facts)
+    hints_s = hint_window_s_of(facts)
+    age_s = files.span_s(file)
+    if hints_s is not None and age_s <= hints_s + 2 * files.window_s and files.rules.gc_grace_s:
+        also = f", or read repair ({why_reads})" if reads else ""
+        return "hint", f"the old rows are no older than a node keeps hints for{also}"
+    if reads:
+        return "read repair", f"{why_reads}, and the rows are older than a node keeps hints for"
+    return "unknown", (
+        f"{why_reads}, and the rows are older than a node keeps hints for: a write with a time of "
+        "its own (USING TIMESTAMP) whose TTL was cut to match, or a repair"
+    )
+
+
+def _is_back_dated(files: NodeFiles, file: SSTableFacts, oldest_s: int) -> bool:
+    slack_s = max(2 * files.window_s, DAY_S // 24)
+    # Where the earliest expiry in the file is later than its oldest row's can be.
+    is_late = file.min_deletion_s is not None and (
+        file.min_deletion_s > oldest_s + max(file.max_ttl_s, 1) + slack_s
+    )
+    newest_s = files.seconds_of(file.max_write_us or 0)
+    outlives = file.max_deletion_s is not None and (
+        file.max_deletion_s > newest_s + file.max_ttl_s + slack_s
+    )
+    return is_late or outlives
+
+
+def _read_repair_of(facts: TableFacts) -> tuple[bool, str]:
+    """Return whether the table's options let a read write old rows again, and what they say."""
+    options = {} if facts.schema is None else facts.schema.options or {}
+    mode = options.get("read_repair")
+    if mode is not None:
+        is_on = str(mode).upper() != "NONE"
+        return is_on, f"read_repair is {mode}"
+    chances = [options.get("read_repair_chance"), options.get("dclocal_read_repair_chance")]
+    known = [float(chance) for chance in chances if isinstance(chance, (int, float))]
+    if known:
+        return any(known), f"its read repair chance is {max(known):g}"
+    return True, "nothing says that read repair is off"
