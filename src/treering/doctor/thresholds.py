@@ -13,6 +13,7 @@ class Thresholds:
         partition_bytes_max: The largest partition that is fine; a design's own budget wins.
         partition_cells_max: The most cells of one partition.
         partition_bytes_min: Under this, most partitions are too small to be worth their key.
+        partitions_many: From so many partitions of a node on, small ones matter.
         live_cells_per_slice_max: The most live cells that a read may meet.
         tombstones_per_slice_max: The most tombstones that a read may meet.
         sstables_per_read_max: The most files that the 99th percentile of reads may touch.
@@ -26,6 +27,7 @@ class Thresholds:
     partition_bytes_max: int = 100 * 1_000_000
     partition_cells_max: int = 2_000_000
     partition_bytes_min: int = 10_000
+    partitions_many: int = 10_000
     live_cells_per_slice_max: int = 100_000
     tombstones_per_slice_max: int = 1_000
     sstables_per_read_max: int = 4

@@ -110,11 +110,11 @@ def major_of(facts: TableFacts) -> int | None:
 
 def refused_from_s_of(facts: TableFacts, ttl_s: int) -> int:
     """Return from when on writes with a TTL pass the expiry cap: on the first node that refuses."""
-    servers = [_server_of(node) for node in facts.nodes] or [_ASSUMED]
+    servers = [server_of(node) for node in facts.nodes] or [_ASSUMED]
     return min(refused_from_s(ttl_s, version, mode) for version, mode in servers)
 
 
-def _server_of(node: NodeFacts) -> tuple[ServerVersion, StorageMode]:
+def server_of(node: NodeFacts) -> tuple[ServerVersion, StorageMode]:
     """Return version and storage mode; where nobody tells, what the files' format says."""
     match = _PATCH.match(node.version.strip())
     mode = node.settings.get("storage_compatibility_mode", "").strip().upper()

@@ -1,0 +1,134 @@
+"""Repair and read repair on tables whose files go by windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from treering.core.units import render_count
+from treering.doctor.checks.commands import FREE, alter_table, nodetool, rewrite_cost
+from treering.doctor.checks.known import TWCS, design_in_comment, files_of, major_of
+from treering.doctor.facts import TableFacts
+from treering.doctor.finding import Finding
+from treering.doctor.thresholds import Thresholds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairAdvice:
+    """How a table is repaired without harm to its drops.
+
+    Attributes:
+        text: What to do, and why.
+        commands: The commands, for each node in turn.
+    """
+
+    text: str
+    commands: tuple[str, ...]
+
+
+def repair_advice(facts: TableFacts) -> RepairAdvice:
+    """Return whether repair is safe for a table, and the commands that are.
+
+    On TWCS an incremental repair splits windows into repaired and unrepaired files that never
+    merge. On 3.11 a full repair of whole ranges does so too (``RepairRunnable``); a subrange
+    repair does not.
+    """
+    if facts.schema is None or facts.schema.strategy != TWCS:
+        return RepairAdvice(
+            text="any repair is safe for the files of this table",
+            commands=(nodetool("repair", facts, "-pr"),),
+        )
+    subrange = nodetool("repair", facts, "-full", "-st", "START_TOKEN", "-et", "END_TOKEN")
+    if major_of(facts) == 3:
+        return RepairAdvice(
+            text="repair by subranges only: on 3.11 incremental repair and full repair of whole "
+            "ranges split every window in two",
+            commands=(subrange,),
+        )
+    return RepairAdvice(
+        text="repair in full, never incrementally: files that stream in keep their old write "
+        "times, fall into old windows and are merged there once",
+        commands=(nodetool("repair", facts, "-full", "-pr"), subrange),
+    )
+
+
+def lint_repair(facts: TableFacts, thresholds: Thresholds) -> tuple[Finding, ...]:
+    """Return what repair does to the windows of a table; nothing without TWCS."""
+    if facts.schema is None or facts.schema.strategy != TWCS:
+        return ()
+    found = (_read_repair(facts), _repair(facts, thresholds))
+    return tuple(finding for finding in found if finding is not None)
+
+
+def _read_repair(facts: TableFacts) -> Finding | None:
+    assert facts.schema is not None
+    options = facts.schema.options or {}
+    design = design_in_comment(facts)
+    # Where readings are deleted or written again, read repair is what brings replicas together.
+    if design is not None and not design.workload.is_append_only:
+        return None
+    if "read_repair" in options:
+        mode = str(options["read_repair"]).strip().upper()
+        if mode == "NONE":
+            return None
+        evidence = f"read_repair = '{mode}' with {TWCS}"
+        alter = alter_table(facts, read_repair="'NONE'")
+    else:
+        chances = _chances(options)
+        if not any(chances.values()):
+            return None
+        evidence = f"{' and '.join(f'{k} = {v:g}' for k, v in chances.items() if v)} with {TWCS}"
+        alter = alter_table(facts, **dict.fromkeys(chances, "0.0"))
+    return Finding(
+        id="read-repair-on-twcs",
+        check="drops",
+        severity="notice",
+        table=facts.name,
+        evidence=evidence,
+        cause="it is Cassandra's default; with one replica it does nothing",
+        consequence="after an outage, reads write what replicas missed into today's file with its "
+        "old write time; that file then keeps every expired file since on disk, for a whole TTL",
+        cure="switch it off where readings are only appended: reads still answer with the newest "
+        "value of the replicas that they ask; repair brings replicas together instead",
+        commands=(alter,),
+        cost=FREE,
+    )
+
+
+def _chances(options: Mapping[str, Any]) -> dict[str, float]:
+    """Return the chances of 3.11, by name; later versions have none."""
+    chances = {}
+    for name in ("read_repair_chance", "dclocal_read_repair_chance"):
+        value = options.get(name)
+        if isinstance(value, (int, float)):
+            chances[name] = float(value)
+    return chances
+
+
+def _repair(facts: TableFacts, thresholds: Thresholds) -> Finding | None:
+    pending = [file for _, file in files_of(facts) if file.pending_repair is not None]
+    if not pending:
+        return None
+    advice = repair_advice(facts)
+    sessions = {file.pending_repair for file in pending}
+    size = sum(file.data_bytes or 0 for file in pending)
+    return Finding(
+        id="repair-unsafe",
+        check="drops",
+        severity="notice",
+        table=facts.name,
+        evidence=f"{render_count(len(pending), 'file is', 'files are')} held by "
+        f"{render_count(len(sessions), 'session')} of incremental repair",
+        cause="an incremental repair runs, or failed and was not finished; it is the default of "
+        "nodetool repair",
+        consequence="while a session holds files they merge with no others, and its end leaves "
+        "each window in repaired and unrepaired files that never merge: up to twice the files",
+        cure=f"{advice.text}; finish or cancel the session first (nodetool repair_admin)",
+        commands=("nodetool repair_admin list", *advice.commands),
+        cost=rewrite_cost(
+            facts, thresholds, what="what the session holds", rewritten_bytes=size or None
+        ),
+        facts={"files": len(pending), "sessions": sorted(map(str, sessions))},
+        impact_bytes=size,
+    )

@@ -1,0 +1,436 @@
+"""What a table's own rate and rows ask for, beside what it has, and what ALTER can change.
+
+Rules of this file: every number of the workload says where it comes from; what cannot be told is
+asked for, never guessed; a key and an order cannot be altered, so they are never in an ALTER.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from treering.core.adopt_values import AdoptChoices, value_columns
+from treering.core.bucket import BucketWidth
+from treering.core.choices import rows_of
+from treering.core.ddl import render_create_table
+from treering.core.design import Design, plan_design
+from treering.core.foreign import ForeignColumn, ForeignTable
+from treering.core.schema import Column, ColumnType
+from treering.core.units import Precision, render_bytes, render_duration, render_rate
+from treering.core.workload import COMPRESSION_RATIO_DEFAULT, Strategy, Workload
+from treering.doctor.checks.commands import alter_table, render_map
+from treering.doctor.checks.key_shape import KeyShape, key_shape_of
+from treering.doctor.checks.known import (
+    has_deletes,
+    now_s_of,
+    server_of,
+    ttl_s_of,
+    version_of,
+)
+from treering.doctor.checks.sizes import size_at, write_span_s
+from treering.doctor.checks.windows import window_of
+from treering.doctor.facts import NodeFacts, SchemaFacts, TableFacts
+from treering.errors import DesignError, UsageError
+from treering.sstable.facts import SSTableFacts
+from treering.sstable.histogram import merge_histograms
+
+PEAK: Final = 1.25
+"""From so many times the mean rate on, the fastest series is stated as the peak."""
+
+_RATE_DIGITS: Final = 3
+
+Change = Literal["none", "alter", "migrate"]
+"""How a difference is closed: it is none, by ALTER TABLE, or by copying to a new table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """One choice: what the table has, what the design asks for, and how to get there."""
+
+    what: str
+    has: str
+    wants: str
+    change: Change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redesign:
+    """A table beside the design that its own rate and rows ask for.
+
+    Attributes:
+        table: Keyspace and table.
+        workload: What the table carries, as far as its facts say.
+        sources: Where each number of it comes from, each in words.
+        design: The design for that workload.
+        compared: What the table has beside what the design asks for.
+        alters: The statements that change what can be changed in place; none where nothing.
+        create: The statement of the table that a copy would go to; empty where none is needed.
+    """
+
+    table: str
+    workload: Workload
+    sources: tuple[str, ...]
+    design: Design
+    compared: tuple[Compared, ...]
+    alters: tuple[str, ...]
+    create: str
+
+
+def plan_redesign(facts: TableFacts, *, rate_hz: float | None = None) -> Redesign:
+    """Return the design that a table's facts ask for, beside what it has.
+
+    Args:
+        facts: The table, with its schema.
+        rate_hz: Readings a second of one series, where the facts cannot tell or shall not.
+
+    Raises:
+        UsageError: The schema is not known, or nothing tells the rate.
+        DesignError: No design fits the workload.
+    """
+    if facts.schema is None or facts.schema.options is None:
+        raise UsageError(
+            f"the schema of {facts.name} is not known, so there is nothing to compare with",
+            hint="give a cluster, cassandra://host/keyspace/table, rather than files alone",
+        )
+    workload, sources = _workload_of(facts, facts.schema, rate_hz)
+    design = plan_design(workload, now_s=now_s_of(facts))
+    shape = key_shape_of(facts)
+    compared = _compared(facts.schema, design, shape)
+    return Redesign(
+        table=facts.name,
+        workload=workload,
+        sources=sources,
+        design=design,
+        compared=compared,
+        alters=_alters(facts, facts.schema, design),
+        create=_create(facts, design, compared),
+    )
+
+
+# What the table carries
+
+
+def _workload_of(
+    facts: TableFacts, schema: SchemaFacts, rate_hz: float | None
+) -> tuple[Workload, tuple[str, ...]]:
+    node = max(facts.nodes, key=lambda one: sum(file.rows for file in one.files or ()))
+    files = tuple(file for file in node.files or () if file.rows)
+    rates = _rates_of(facts, schema, node, files) if rate_hz is None else Rates(mean_hz=rate_hz)
+    if rates is None:
+        raise UsageError(
+            f"the rate of a series in {facts.name} cannot be told: "
+            "its files, or the width of its bucket, are not known",
+            hint="state it with --rate, such as 1/s, or give the data folders too",
+        )
+    columns, left_out = _columns_of(facts, schema)
+    row_bytes, ratio = _row_bytes(files), _ratio(files)
+    retention_s = ttl_s_of(facts)
+    version, mode = server_of(node)
+    load = Workload(
+        rate_hz=rates.mean_hz,
+        peak_rate_hz=rates.peak_hz,
+        columns=columns,
+        retention_s=retention_s,
+        row_bytes=row_bytes,
+        compression_ratio=ratio or COMPRESSION_RATIO_DEFAULT,
+        series_count=max(rates.series or 1, 1),
+        deletes=has_deletes(facts),
+        cassandra=str(version),
+        storage_mode=mode,
+        precision=_precision_of(key_shape_of(facts)),
+    )
+    kept = "for ever, no TTL" if retention_s is None else f"{render_duration(retention_s)}, its TTL"
+    sources = [
+        f"rate {render_rate(rates.mean_hz)} a series: {rates.source}",
+        f"kept {kept}",
+        "row size from the columns" if row_bytes is None else f"row {row_bytes:g} B in its files",
+        "compression not known" if ratio is None else f"compressed to {ratio:.2f} in its files",
+        f"{load.series_count:,} series on {node.node or 'the node'}",
+        *left_out,
+    ]
+    if version_of(node) is None:
+        sources.append(f"the server's version is not known here: taken as {version}")
+    return load, tuple(sources)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """Readings a second of one series, and how many series there are on the node."""
+
+    mean_hz: float
+    peak_hz: float | None = None
+    series: int | None = None
+    source: str = "as stated"
+
+
+def _rates_of(
+    facts: TableFacts, schema: SchemaFacts, node: NodeFacts, files: tuple[SSTableFacts, ...]
+) -> Rates | None:
+    shape = key_shape_of(facts)
+    if shape.shape == "unbucketed":
+        return _unbucketed_rates(files)
+    if shape.width_s is None:
+        return None
+    if files:
+        return _bucketed_rates(files, shape.width_s)
+    return _nodetool_rates(schema, node, shape.width_s)
+
+
+def _cells_per_row(files: tuple[SSTableFacts, ...]) -> float:
+    rows, cells = sum(f.rows for f in files), sum(f.columns_set for f in files)
+    return max(cells / rows, 1.0) if rows else 1.0
+
+
+def _parts(files: tuple[SSTableFacts, ...], width_s: int) -> float:
+    """Return in how many files the readings of one bucket are, about, where files follow time."""
+    span_s = write_span_s(files)
+    return max(len(files) * width_s / span_s, 1.0) if span_s > width_s else 1.0
+
+
+def _bucketed_rates(files: tuple[SSTableFacts, ...], width_s: int) -> Rates | None:
+    parts = _parts(files, width_s)
+    cells = merge_histograms(file.partition_cells for file in files)
+    if not cells.count:
+        return None
+    rows = sum(file.rows for file in files)
+    mean_hz = rows / cells.count * parts / width_s
+    # The bound below is sure; the bound above may exceed the truth by a fifth.
+    fastest = size_at(cells, 0.99).at_least / _cells_per_row(files) * parts / width_s
+    span_s = write_span_s(files)
+    return Rates(
+        mean_hz=_rounded(mean_hz),
+        peak_hz=_rounded(fastest) if fastest > PEAK * mean_hz else None,
+        series=round(rows / span_s / mean_hz) if span_s > width_s else None,
+        source=f"{rows:,} rows in {cells.count:,} partitions of {render_duration(width_s)}",
+    )
+
+
+def _unbucketed_rates(files: tuple[SSTableFacts, ...]) -> Rates | None:
+    span_s = write_span_s(files)
+    if not files or span_s <= 0:
+        return None
+    # Without a bucket each file has a part of every series that was written in its time.
+    series = max(file.partition_cells.count for file in files)
+    rows = sum(file.rows for file in files)
+    largest = sum(size_at(file.partition_cells, 1.0).at_least for file in files)
+    mean_hz = rows / span_s / max(series, 1)
+    fastest = largest / _cells_per_row(files) / span_s
+    return Rates(
+        mean_hz=_rounded(mean_hz),
+        peak_hz=_rounded(fastest) if fastest > PEAK * mean_hz else None,
+        series=series,
+        source=f"{rows:,} rows of {series:,} partitions, written over {render_duration(span_s)}",
+    )
+
+
+def _nodetool_rates(schema: SchemaFacts, node: NodeFacts, width_s: int) -> Rates | None:
+    found = None if node.histograms is None else node.histograms.partition_cells
+    if found is None or not found.p50:
+        return None
+    cells_per_row = max(len(schema.columns), 1)
+    mean_hz = found.p50 / cells_per_row / width_s
+    fastest = (found.p99 or 0) / 1.2 / cells_per_row / width_s
+    return Rates(
+        mean_hz=_rounded(mean_hz),
+        peak_hz=_rounded(fastest) if fastest > PEAK * mean_hz else None,
+        source=f"half of the partitions of {render_duration(width_s)} have at most "
+        f"{found.p50:,.0f} cells",
+    )
+
+
+def _rounded(rate_hz: float) -> float:
+    return float(f"{rate_hz:.{_RATE_DIGITS}g}")
+
+
+def _row_bytes(files: tuple[SSTableFacts, ...]) -> float | None:
+    known = [file for file in files if file.uncompressed_bytes]
+    rows = sum(file.rows for file in known)
+    total = sum(file.uncompressed_bytes or 0 for file in known)
+    return round(total / rows, 1) if rows and total else None
+
+
+def _ratio(files: tuple[SSTableFacts, ...]) -> float | None:
+    known = [file for file in files if file.uncompressed_bytes and file.data_bytes]
+    raw = sum(file.uncompressed_bytes or 0 for file in known)
+    return min(sum(file.data_bytes or 0 for file in known) / raw, 1.0) if raw else None
+
+
+def _columns_of(
+    facts: TableFacts, schema: SchemaFacts
+) -> tuple[tuple[Column, ...], tuple[str, ...]]:
+    foreign = ForeignTable(
+        keyspace=facts.keyspace,
+        name=facts.table,
+        columns=tuple(
+            ForeignColumn(name=column.name, type=column.type, kind="regular", position=-1)
+            for column in schema.columns
+        ),
+        default_ttl_s=0,
+        gc_grace_s=0,
+        compaction_class="",
+        window_s=None,
+    )
+    try:
+        columns, _, left_out = value_columns(foreign, AdoptChoices())
+    except UsageError:
+        stand_in = (Column("value", ColumnType.DOUBLE),)
+        return stand_in, ("its columns are of types that treering does not write: one double",)
+    return columns, tuple(f"without {name}: {why}" for name, why in left_out)
+
+
+def _precision_of(shape: KeyShape) -> Precision:
+    is_fine = shape.time is not None and shape.time.type == "timeuuid"
+    return Precision.US if is_fine else Precision.MS
+
+
+# What the table has
+
+
+def _compared(schema: SchemaFacts, design: Design, shape: KeyShape) -> tuple[Compared, ...]:
+    pairs = [
+        ("bucket", _bucket_text(shape), str(design.bucket), "migrate"),
+        ("order", _order_text(shape), "newest first", "migrate"),
+        ("compaction", schema.strategy or "unknown", design.strategy.class_name, "alter"),
+        ("window", _window_text(schema), _wanted_window(design), "alter"),
+        ("default TTL", _s(schema.default_ttl_s), _s(design.ttl_s or 0), "alter"),
+        ("gc grace", _s(schema.gc_grace_s), _s(design.gc_grace_s), "alter"),
+        ("read repair", *_read_repair(schema, design), "alter"),
+    ]
+    compared = []
+    for what, has, wants, how in pairs:
+        same = has == wants
+        change: Change = "none" if same else "migrate" if how == "migrate" else "alter"
+        compared.append(Compared(what=what, has=has, wants=wants, change=change))
+    return tuple(compared)
+
+
+def _bucket_text(shape: KeyShape) -> str:
+    if shape.shape == "unbucketed":
+        return "none"
+    if shape.width_s is None:
+        return "of a width that is not known" if shape.shape == "bucketed" else "not known"
+    named = {width.length_s: width.value for width in BucketWidth}
+    return named.get(shape.width_s, render_duration(shape.width_s))
+
+
+def _order_text(shape: KeyShape) -> str:
+    if shape.time is None:
+        return "no event time in the clustering"
+    return "newest first" if shape.time.is_descending else "oldest first"
+
+
+def _window_text(schema: SchemaFacts) -> str:
+    window = window_of(schema, 1)
+    return "none" if window is None else window.text
+
+
+def _wanted_window(design: Design) -> str:
+    if design.strategy is not Strategy.TWCS or design.window is None:
+        return "none"
+    return design.window.text
+
+
+def _read_repair(schema: SchemaFacts, design: Design) -> tuple[str, str]:
+    options: Mapping[str, object] = schema.options or {}
+    has = str(options.get("read_repair", "")).upper()
+    if not has:
+        chances = [options.get(n) for n in ("read_repair_chance", "dclocal_read_repair_chance")]
+        has = "BLOCKING" if any(chances) else "NONE"
+    wants_none = design.strategy is Strategy.TWCS and design.workload.is_append_only
+    return has, "NONE" if wants_none else has
+
+
+def _s(seconds: int | None) -> str:
+    if seconds is None:
+        return "not known"
+    return render_duration(seconds) if seconds else "none"
+
+
+# What to do
+
+
+def _alters(facts: TableFacts, schema: SchemaFacts, design: Design) -> tuple[str, ...]:
+    options: dict[str, str] = {}
+    if schema.default_ttl_s != (design.ttl_s or 0):
+        options["default_time_to_live"] = str(design.ttl_s or 0)
+    if schema.gc_grace_s != design.gc_grace_s:
+        options["gc_grace_seconds"] = str(design.gc_grace_s)
+    has, wants = _read_repair(schema, design)
+    if has != wants:
+        options |= _read_repair_options(schema)
+    if schema.strategy != design.strategy.class_name or _window_text(schema) != _wanted_window(
+        design
+    ):
+        options["compaction"] = render_map(_compaction(schema, design))
+    return (alter_table(facts, **options),) if options else ()
+
+
+def _read_repair_options(schema: SchemaFacts) -> dict[str, str]:
+    if "read_repair" in (schema.options or {}):
+        return {"read_repair": "'NONE'"}
+    return {"read_repair_chance": "0.0", "dclocal_read_repair_chance": "0.0"}
+
+
+def _compaction(schema: SchemaFacts, design: Design) -> dict[str, str]:
+    options = {"class": design.strategy.class_name}
+    if schema.strategy == design.strategy.class_name:
+        options = {**(schema.compaction or {}), **options}
+    if design.strategy is Strategy.TWCS and design.window is not None:
+        options["compaction_window_unit"] = design.window.unit
+        options["compaction_window_size"] = str(design.window.size)
+    return options
+
+
+def _create(facts: TableFacts, design: Design, compared: tuple[Compared, ...]) -> str:
+    if all(one.change != "migrate" for one in compared):
+        return ""
+    try:
+        return render_create_table(design, keyspace=facts.keyspace, table=f"{facts.table}_new")
+    except (UsageError, DesignError):
+        return ""
+
+
+def render_redesign(found: Redesign) -> str:
+    """Return a table beside its design, as text."""
+    design = found.design
+    lines = [f"{found.table} carries"]
+    lines += [f"  {source}" for source in found.sources]
+    lines.append("it has, and its design asks for")
+    widths = [
+        max(len(text) for text in column)
+        for column in zip(*((c.what, c.has, c.wants) for c in found.compared), strict=True)
+    ]
+    ways = {"none": "", "alter": "ALTER TABLE", "migrate": "a new table"}
+    for one in found.compared:
+        cells = (one.what, one.has, one.wants)
+        row = "  ".join(text.ljust(width) for text, width in zip(cells, widths, strict=True))
+        lines.append(f"  {row}  {ways[one.change]}".rstrip())
+    rows = rows_of(design.workload.sizing_rate_hz, design.bucket.length_s)
+    lines.append(
+        f"a bucket of one {design.bucket} holds {rows:,} rows, {render_bytes(design.bucket_bytes)}"
+    )
+    if found.alters:
+        lines += ["what can be altered, for new writes", *found.alters]
+    if any(one.change == "migrate" for one in found.compared):
+        lines.append("a key and an order cannot be altered: copy the readings to a new table")
+        lines += [found.create + ";"] if found.create else []
+    if all(one.change == "none" for one in found.compared):
+        lines.append("it has what its design asks for; nothing is left to do")
+    return "\n".join(lines)
+
+
+def redesign_to_json(found: Redesign) -> dict[str, Any]:
+    """Return a table beside its design, as JSON values."""
+    return {
+        "table": found.table,
+        "workload": found.workload.to_json(),
+        "sources": list(found.sources),
+        "compared": [
+            {"what": one.what, "has": one.has, "wants": one.wants, "change": one.change}
+            for one in found.compared
+        ],
+        "alters": list(found.alters),
+        "create": found.create,
+        "design": found.design.to_json(),
+    }
