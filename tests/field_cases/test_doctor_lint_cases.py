@@ -94,18 +94,12 @@ def test_ts71_tables_are_kept_apart_by_their_own_facts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "said"),
+    "files",
     [
-        ([{"id": "a"}, {"id": "b", "start_s": NOW_S - 4 * DAY_S}], []),
-        (
-            [{"id": str(n), "start_s": NOW_S - DAY_S, "end_s": NOW_S - MINUTE_S} for n in range(3)],
-            [],
-        ),
+        [{"id": "a"}, {"id": "b", "start_s": NOW_S - 4 * DAY_S}],
+        [{"id": str(n), "start_s": NOW_S - DAY_S, "end_s": NOW_S - MINUTE_S} for n in range(3)],
     ],
     ids=["past windows of one file", "three files in the window of today"],
 )
-def test_ts68_files_that_wait_for_their_window_are_no_fault(
-    files: list[dict[str, Any]], said: list[str]
-) -> None:
-    facts = table(schema(), node(sstable(**given) for given in files))
-    assert [one.id for one in found(facts)] == said
+def test_ts68_files_that_wait_for_their_window_are_no_fault(files: list[dict[str, Any]]) -> None:
+    assert found(table(schema(), node(sstable(**given) for given in files))) == ()
