@@ -106,7 +106,10 @@ def schema(compaction: Mapping[str, str] = TWCS, **options: Any) -> SchemaFacts:
     """Return the schema of a table of readings with a TTL."""
     return SchemaFacts(
         table_id="",
-        partition_key=(ColumnFacts(name="series", type="text"),),
+        partition_key=(
+            ColumnFacts(name="series", type="text"),
+            ColumnFacts(name="bucket", type="text"),
+        ),
         clustering=(ColumnFacts(name="ts", type="timestamp", is_descending=True),),
         columns=(ColumnFacts(name="value", type="double"),),
         options={

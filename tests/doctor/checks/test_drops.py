@@ -7,7 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.doctor.checks import test_healthy
 from tests.doctor.checks.expiring import (
     DAY_S,
     FOLDER,
@@ -25,9 +28,11 @@ from tests.doctor.checks.expiring import (
     table,
     windows,
 )
+from treering.core.choices import appended_grace_s
 from treering.core.ddl import render_comment
 from treering.core.design import plan_design
 from treering.core.schema import parse_columns
+from treering.core.window import plan_window
 from treering.core.workload import Workload
 from treering.doctor.checks.disk import check_disk
 from treering.doctor.checks.drops import check_drops, verdicts_of
@@ -88,6 +93,11 @@ HEALTHY: dict[str, Callable[[], TableFacts]] = {
 }
 
 
+ELSEWHERE = test_healthy.HEALTHY
+UNKNOWN = ["a table that only its files describe", "nothing but a name"]
+OTHERS = [case for case in ELSEWHERE if case not in UNKNOWN]
+
+
 @pytest.mark.parametrize("case", HEALTHY)
 def test_a_healthy_table_yields_no_finding(case: str) -> None:
     facts = HEALTHY[case]()
@@ -96,6 +106,48 @@ def test_a_healthy_table_yields_no_finding(case: str) -> None:
         assert ids(checked) == []
         assert checked.status == "ok"
         assert checked.summary
+
+
+@pytest.mark.parametrize("case", [*OTHERS, *UNKNOWN])
+def test_what_other_checks_call_healthy_is_healthy_here(case: str) -> None:
+    facts = ELSEWHERE[case]
+    for check in (check_drops, check_disk):
+        assert ids(check(facts, LIMITS)) == []
+        assert check(facts, LIMITS).status == ("unknown" if case in UNKNOWN else "ok")
+
+
+@given(
+    retention_s=st.integers(1_200, 400 * DAY_S),
+    phase=st.floats(0, 1),
+    overlap_s=st.integers(0, 30),
+    is_known=st.booleans(),
+)
+def test_a_table_that_drops_its_windows_in_time_is_healthy_at_any_moment(
+    retention_s: int, phase: float, overlap_s: int, is_known: bool
+) -> None:
+    window, grace_s = plan_window(retention_s), appended_grace_s(retention_s)
+    length_s = window.length_s
+    now_s = TODAY_S - TODAY_S % length_s + int(phase * (length_s - 1)) + 1
+    files = []
+    start_s = now_s - now_s % length_s
+    # From today back until a window whose last row has expired, with grace and a look for it.
+    while start_s + length_s + retention_s + grace_s + 600 > now_s:
+        last_s = min(start_s + length_s - 1, now_s)
+        file = sstable(len(files), start_s - overlap_s, last_s, ttl_s=retention_s, mtime_s=last_s)
+        files.append(file)
+        start_s -= length_s
+    about = schema(
+        {
+            "class": TWCS["class"],
+            "compaction_window_unit": window.unit,
+            "compaction_window_size": str(window.size),
+        },
+        default_time_to_live=retention_s,
+        gc_grace_seconds=grace_s,
+    )
+    facts = table(files, about, collected_at_s=now_s, is_memtable_known=is_known)
+    assert ids(check_drops(facts, LIMITS)) == []
+    assert ids(check_disk(facts, LIMITS)) == []
 
 
 def old_row(**given: Any) -> SSTableFacts:
@@ -312,6 +364,11 @@ def test_one_client_with_milliseconds_keeps_the_files_of_all_others() -> None:
     finding = only(check_drops(table(files), LIMITS))
     assert finding.id == "write-time-unit"
     assert f"milliseconds, such as {NOW_S * 1_000}; they keep 28 files" in finding.evidence
+
+
+def test_a_wrong_declaration_is_left_to_the_check_of_options() -> None:
+    about = schema(TWCS | {"timestamp_resolution": "MILLISECONDS"})
+    assert ids(check_drops(table(windows(31), about), LIMITS)) == []
 
 
 def test_a_unit_that_the_table_declares_is_right() -> None:

@@ -28,7 +28,8 @@ def find_misdated(facts: TableFacts, files: NodeFiles) -> list[Finding]:
 
 def _wrong_unit(facts: TableFacts, files: NodeFiles) -> Finding | None:
     units = [wrong_unit_of(files, file) for file in files.files]
-    some = tuple(index for index, unit in enumerate(units) if unit is not None)
+    # Microseconds in a table that declares another unit are the declaration's fault, not theirs.
+    some = tuple(i for i, unit in enumerate(units) if unit not in (None, "MICROSECONDS"))
     if not some:
         return None
     held = held_by(files, some)
