@@ -121,6 +121,10 @@ class CorruptDataError(TreeringError):
     """A file or a stored value that cannot be what it should be."""
 
 
+class FormatError(TreeringError):
+    """A file in a format, or a version of one, that is not read here."""
+
+
 class MigrationError(TreeringError):
     """A migration cannot go on."""
 

@@ -208,10 +208,10 @@ class FileProblem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotFacts:
-    """A snapshot of one table.
+    """A snapshot of one table, or its incremental backups.
 
     Attributes:
-        name: The snapshot's name.
+        name: The snapshot's name; ``backups`` for incremental backups.
         keyspace: The table's keyspace.
         table: The table.
         table_id: 32 hexadecimal digits, or empty.
@@ -221,6 +221,7 @@ class SnapshotFacts:
             that the snapshot alone keeps them on disk.
         files: How many SSTables it holds.
         dropped_ids: The ids of those that are not live any more, sorted.
+        is_backup: Whether these are the table's incremental backups, not a snapshot.
     """
 
     name: str
@@ -232,3 +233,4 @@ class SnapshotFacts:
     dropped_bytes: int
     files: int
     dropped_ids: tuple[str, ...]
+    is_backup: bool = False

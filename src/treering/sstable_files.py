@@ -1,0 +1,350 @@
+"""One folder of SSTables: lists it, reads the small components, hands their bytes to ``sstable``.
+
+Rules of this file: only looks; follows no symbolic link; opens regular files alone and reads a
+bounded part of each; where the folder changes under way it is read again, and a file that has
+vanished is no problem.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Final
+
+from treering.errors import CorruptDataError, FormatError
+from treering.sstable.assemble import Keys, SSTableParts, facts_of
+from treering.sstable.compression import (
+    HEAD_BYTES,
+    SUMMARY_HEAD_BYTES,
+    SUMMARY_KEYS_BYTES_MAX,
+    CompressionInfo,
+    check_data_length,
+    parse_compression_info,
+    parse_summary_keys,
+    summary_keys_at,
+)
+from treering.sstable.facts import FileProblem, ProblemKind, SSTableFacts
+from treering.sstable.names import (
+    COMPRESSION,
+    DATA,
+    STATISTICS,
+    SUMMARY,
+    TOC,
+    Descriptor,
+    Place,
+    is_transaction_log,
+    parse_file_name,
+    parse_toc,
+)
+from treering.sstable.statistics import STATISTICS_BYTES_MAX
+from treering.sstable.transactions import (
+    LOG_BYTES_MAX,
+    TransactionLog,
+    dead_stems,
+    parse_transaction_log,
+)
+from treering.sstable.version import FormatVersion, version_of
+
+_TRIES: Final = 5
+"""How often a folder that changes under way is read; the last reading counts."""
+
+_TOC_BYTES_MAX: Final = 64 << 10
+_NEEDED: Final = frozenset({DATA, STATISTICS, COMPRESSION, "Index.db", "Partitions.db", "Rows.db"})
+"""Components without which Cassandra does not open a file; it makes the others anew."""
+
+_IGNORED: Final = frozenset({"manifest.json", "schema.cql"})
+_OPEN_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+@dataclass(slots=True)
+class FileSet:
+    """The components of one SSTable, as a folder lists them."""
+
+    descriptor: Descriptor
+    sizes: dict[str, int] = field(default_factory=dict)
+    mtime_s: int | None = None
+    oddity: str = ""
+
+    @property
+    def bytes(self) -> int:
+        """The size of all components."""
+        return sum(self.sizes.values())
+
+
+@dataclass(slots=True)
+class Listing:
+    """What lies in a folder."""
+
+    names: set[str] = field(default_factory=set)
+    sets: dict[str, FileSet] = field(default_factory=dict)
+    logs: list[str] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+    foreign: list[tuple[str, str]] = field(default_factory=list)
+    other_bytes: int = 0
+
+
+@dataclass(slots=True)
+class FolderFacts:
+    """What was found in a folder.
+
+    Attributes:
+        facts: Of the live SSTables.
+        problems: One for each file, or set of files, that is not what it should be.
+        live: Stems of the SSTables that no transaction log calls dead.
+        folders: Names of the folders in it.
+    """
+
+    facts: list[SSTableFacts] = field(default_factory=list)
+    problems: list[FileProblem] = field(default_factory=list)
+    live: set[str] = field(default_factory=set)
+    folders: list[str] = field(default_factory=list)
+
+
+def list_folder(folder: str) -> Listing:
+    """List a folder without following links.
+
+    Raises:
+        OSError: It cannot be listed.
+    """
+    found = Listing()
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            found.names.add(entry.name)
+            if entry.is_dir(follow_symlinks=False):
+                found.folders.append(entry.name)
+                continue
+            try:
+                state = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            _take_entry(found, entry.name, state)
+    found.folders.sort()
+    return found
+
+
+def _take_entry(found: Listing, name: str, state: os.stat_result) -> None:
+    oddity = ""
+    if stat.S_ISLNK(state.st_mode):
+        oddity = "is a symbolic link, which is not followed"
+    elif not stat.S_ISREG(state.st_mode):
+        oddity = "is no regular file"
+    parsed = parse_file_name(name)
+    if parsed is not None and not name.endswith(".tmp"):
+        descriptor, component = parsed
+        files = found.sets.get(descriptor.stem)
+        if files is None:
+            files = found.sets[descriptor.stem] = FileSet(descriptor)
+        files.sizes[component] = state.st_size
+        if component == DATA:
+            files.mtime_s = int(state.st_mtime)
+        if oddity:
+            files.oddity = f"{name} {oddity}"
+        return
+    found.other_bytes += state.st_size
+    if oddity:
+        found.foreign.append((name, f"{name} {oddity}"))
+    elif is_transaction_log(name):
+        found.logs.append(name)
+    elif name not in _IGNORED and not name.endswith(".tmp"):
+        found.foreign.append((name, f"{name} is no file of Cassandra"))
+
+
+def read_folder(
+    folder: str, place: Place, *, only: Collection[str] = (), needs_data: bool = True
+) -> FolderFacts:
+    """Return the facts of all live SSTables in a folder, and its problems.
+
+    Args:
+        folder: Its path.
+        place: What its path says.
+        only: Stems of the SSTables that are wanted; empty for all.
+        needs_data: Whether a set without Data.db is incomplete.
+
+    Cost:
+        A listing, and two to four small reads for each SSTable.
+    """
+    found = FolderFacts()
+    for _ in range(_TRIES):
+        found = FolderFacts()
+        try:
+            listing = list_folder(folder)
+            _read_listing(found, folder, place, listing, only=only, needs_data=needs_data)
+            if listing.names == set(os.listdir(folder)):
+                return found
+        except FileNotFoundError:
+            return FolderFacts()  # The table was dropped meanwhile.
+        except OSError as refused:
+            found.problems.append(_unreadable(folder, "", refused))
+            return found
+    return found
+
+
+def _read_listing(
+    found: FolderFacts,
+    folder: str,
+    place: Place,
+    listing: Listing,
+    *,
+    only: Collection[str],
+    needs_data: bool,
+) -> None:
+    found.folders = listing.folders
+    if not only:
+        for name, message in sorted(listing.foreign):
+            found.problems.append(_problem(os.path.join(folder, name), "", message, "foreign"))
+    dead = _read_logs(found, folder, listing.logs)
+    for stem in sorted(listing.sets):
+        if stem in dead:
+            continue
+        found.live.add(stem)
+        if only and stem not in only:
+            continue
+        result = read_set(folder, place, listing.sets[stem], needs_data=needs_data)
+        if isinstance(result, SSTableFacts):
+            found.facts.append(result)
+        elif result is not None:
+            found.problems.append(result)
+
+
+def _read_logs(found: FolderFacts, folder: str, names: Collection[str]) -> frozenset[str]:
+    logs: list[TransactionLog] = []
+    for name in sorted(names):
+        path = os.path.join(folder, name)
+        try:
+            log = parse_transaction_log(read_bounded(path, LOG_BYTES_MAX))
+        except FileNotFoundError:
+            continue  # The transaction ended; the folder has changed and is read again.
+        except OSError as refused:
+            found.problems.append(_unreadable(path, "", refused))
+            continue
+        except CorruptDataError as wrong:
+            found.problems.append(_problem(path, "", str(wrong), "corrupt"))
+            continue
+        if log.broken_lines:
+            message = f"{name} is corrupt: {log.broken_lines} of its lines have no right checksum"
+            found.problems.append(_problem(path, "", message, "corrupt"))
+        logs.append(log)
+    return dead_stems(logs)
+
+
+def read_set(
+    folder: str, place: Place, files: FileSet, *, needs_data: bool = True
+) -> SSTableFacts | FileProblem | None:
+    """Return the facts of one SSTable, what is wrong with it, or None where it has vanished."""
+    descriptor = files.descriptor
+    base = os.path.join(folder, f"{descriptor.stem}-")
+    path = base + DATA
+    try:
+        version = version_of(descriptor.version, descriptor.format)
+        if files.oddity:
+            return _problem(path, descriptor.id, files.oddity, "foreign")
+        if missing := _missing(base, files, needs_data=needs_data):
+            return _problem(path, descriptor.id, missing, "incomplete")
+        parts = SSTableParts(
+            path=path,
+            descriptor=descriptor,
+            place=place,
+            statistics=read_bounded(base + STATISTICS, STATISTICS_BYTES_MAX),
+            compression=_read_compression(base, files, version),
+            keys=_read_keys(base, files) if version.keys_in_summary else None,
+            data_bytes=files.sizes.get(DATA),
+            disk_bytes=files.bytes if DATA in files.sizes else None,
+            mtime_s=files.mtime_s,
+        )
+        return facts_of(parts)
+    except FileNotFoundError:
+        return None
+    except OSError as refused:
+        return _unreadable(path, descriptor.id, refused)
+    except FormatError as old:
+        return _problem(path, descriptor.id, str(old), "unsupported")
+    except CorruptDataError as wrong:
+        message = f"{descriptor.stem}: {wrong}"
+        return _problem(path, descriptor.id, message, "corrupt")
+
+
+def read_bounded(path: str, bytes_max: int) -> bytes:
+    """Return all of a regular file.
+
+    Raises:
+        CorruptDataError: It is larger than ``bytes_max``.
+        OSError: It cannot be read, or is not a regular file.
+    """
+    with _Opened(path) as file:
+        if file.bytes > bytes_max:
+            raise CorruptDataError(
+                f"{os.path.basename(path)} has {file.bytes:,} bytes, at most {bytes_max:,} are read"
+            )
+        return file.read(0, bytes_max)
+
+
+class _Opened:
+    """A regular file that is open for reading."""
+
+    def __init__(self, path: str) -> None:
+        self._fd = os.open(path, _OPEN_FLAGS)
+        state = os.fstat(self._fd)
+        if not stat.S_ISREG(state.st_mode):
+            os.close(self._fd)
+            raise OSError(f"{os.path.basename(path)} is no regular file")
+        self.bytes = state.st_size
+
+    def __enter__(self) -> _Opened:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+
+    def read(self, start: int, count: int) -> bytes:
+        """Return up to so many bytes from a place on."""
+        wanted = min(count, self.bytes - start)
+        if wanted <= 0:
+            return b""
+        data = os.pread(self._fd, wanted, start)
+        while len(data) < wanted and (
+            more := os.pread(self._fd, wanted - len(data), start + len(data))
+        ):
+            data += more
+        return data
+
+
+def _missing(base: str, files: FileSet, *, needs_data: bool) -> str:
+    """Return which component is missing, in words; empty where none is."""
+    stem = files.descriptor.stem
+    if TOC not in files.sizes:
+        return f"{stem} has no TOC.txt: it is being written, or was left by a crash"
+    listed = parse_toc(read_bounded(base + TOC, _TOC_BYTES_MAX).decode("utf-8", "replace"))
+    wanted = (listed | {DATA, STATISTICS}) & _NEEDED
+    if not needs_data:
+        wanted &= {STATISTICS, COMPRESSION}
+    missing = sorted(wanted - files.sizes.keys())
+    return f"{stem} has no {', '.join(missing)}" if missing else ""
+
+
+def _read_compression(base: str, files: FileSet, version: FormatVersion) -> CompressionInfo | None:
+    if COMPRESSION not in files.sizes:
+        return None
+    with _Opened(base + COMPRESSION) as file:
+        info = parse_compression_info(file.read(0, HEAD_BYTES), version, file_bytes=file.bytes)
+        if info.last_offset_at is not None and DATA in files.sizes:
+            check_data_length(file.read(info.last_offset_at, 8), data_bytes=files.sizes[DATA])
+        return info
+
+
+def _read_keys(base: str, files: FileSet) -> Keys | None:
+    if SUMMARY not in files.sizes:
+        return None  # Cassandra makes it anew when it opens the file.
+    with _Opened(base + SUMMARY) as file:
+        start = summary_keys_at(file.read(0, SUMMARY_HEAD_BYTES), file_bytes=file.bytes)
+        return parse_summary_keys(file.read(start, SUMMARY_KEYS_BYTES_MAX))
+
+
+def _problem(path: str, id: str, message: str, kind: ProblemKind) -> FileProblem:
+    return FileProblem(path=path, id=id, message=message, kind=kind)
+
+
+def _unreadable(path: str, id: str, refused: OSError) -> FileProblem:
+    reason = refused.strerror or str(refused)
+    return _problem(path, id, f"{os.path.basename(path)} cannot be read: {reason}", "unreadable")
