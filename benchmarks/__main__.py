@@ -8,7 +8,15 @@ from pathlib import Path
 
 from benchmarks.measure import Result, show, write_results
 
-NAMES = ("rows_embedded", "rows_cassandra", "index_cassandra", "writer", "catalog", "block_codec")
+NAMES = (
+    "rows_embedded",
+    "rows_cassandra",
+    "index_cassandra",
+    "writer",
+    "catalog",
+    "block_codec",
+    "sstable_metadata",
+)
 
 
 def main(names: list[str]) -> int:

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import block_codec, catalog, index_cassandra, rows_cassandra, rows_embedded, writer
+from benchmarks import (
+    block_codec,
+    catalog,
+    index_cassandra,
+    rows_cassandra,
+    rows_embedded,
+    sstable_metadata,
+    writer,
+)
 from benchmarks.measure import Result, render_results, write_results
 
 
@@ -44,6 +52,12 @@ def test_index_benchmark_runs() -> None:
 def test_catalog_benchmark_runs() -> None:
     results = catalog.run(series=200, single=2)
     assert [result.unit for result in results] == ["series/s", "times/s", "times/s"]
+
+
+@pytest.mark.usefixtures("cassandra_programs")
+def test_sstable_benchmark_runs() -> None:
+    (result,) = sstable_metadata.run(files=5)
+    assert result.ours > result.peer > 0
 
 
 def test_results_are_rows_of_json(tmp_path: Path) -> None:

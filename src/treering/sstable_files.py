@@ -178,6 +178,8 @@ def read_folder(
         except OSError as refused:
             found.problems.append(_unreadable(folder, "", refused))
             return found
+    # It never stood still: what seemed incomplete may just be under way.
+    found.problems = [problem for problem in found.problems if problem.kind != "incomplete"]
     return found
 
 

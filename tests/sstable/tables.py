@@ -6,7 +6,7 @@ import datetime as dt
 import decimal
 import ipaddress
 import uuid
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import TYPE_CHECKING, Final
 
 from treering.testing import LocalCassandra
@@ -45,6 +45,12 @@ SCHEMA: Final = {
     "indexed": "(id int PRIMARY KEY, value text)",
 }
 
+# What only 5.0 has.
+SCHEMA_5: Final = {
+    "sharded": "(id int PRIMARY KEY, value text) WITH compaction = "
+    "{'class': 'UnifiedCompactionStrategy', 'base_shard_count': 2, 'min_sstable_size': '0B'}",
+}
+
 
 def statements() -> Iterator[str]:
     """Yield what fills the tables."""
@@ -75,6 +81,7 @@ def statements() -> Iterator[str]:
         ttl_s = YEAR_S + n * 9_999
         yield f"INSERT INTO spread (id, ts, value) VALUES ({n}, {n}, {n}) USING TTL {ttl_s}"
         yield f"INSERT INTO leveled (id, value) VALUES ({n}, '{'x' * n}')"
+        yield f"INSERT INTO sharded (id, value) VALUES ({n}, 'v')"
         yield f"INSERT INTO indexed (id, value) VALUES ({n}, 'v{n % 3}')"
     # More drop times than the histogram has room for.
     for n in range(260):
@@ -99,6 +106,10 @@ def _deletes() -> Iterator[str]:
     yield "DELETE FROM deletes WHERE series = 'gone' AND bucket = 'b'"
 
 
+def _is_of(statement: str, table: str, schema: Container[str]) -> bool:
+    return table not in schema and statement.startswith(f"INSERT INTO {table} ")
+
+
 def make_tables(ring: LocalCassandra, session: Session, keyspace: str = KEYSPACE) -> None:
     """Make, fill and flush every table; compact one, and keep a snapshot of another."""
     session.execute(
@@ -106,10 +117,12 @@ def make_tables(ring: LocalCassandra, session: Session, keyspace: str = KEYSPACE
         "{'class': 'SimpleStrategy', 'replication_factor': 1}"
     )
     session.set_keyspace(keyspace)
-    for table, columns in SCHEMA.items():
+    schema = SCHEMA | SCHEMA_5 if ring.version >= "5" else SCHEMA
+    for table, columns in schema.items():
         session.execute(f"CREATE TABLE {table} {columns}")
     session.execute("CREATE INDEX by_value ON indexed (value)")
-    for future in [session.execute_async(statement) for statement in statements()]:
+    wanted = [statement for statement in statements() if not _is_of(statement, "sharded", schema)]
+    for future in [session.execute_async(statement) for statement in wanted]:
         future.result()
     session.execute(
         "INSERT INTO types (id, a, b, c, d, e, f, g, h, i, j, k, l, m, value) VALUES "
@@ -125,5 +138,6 @@ def make_tables(ring: LocalCassandra, session: Session, keyspace: str = KEYSPACE
     )
     session.execute(f"DELETE FROM types WHERE id = {uuid.UUID(int=5)} AND a = 'zzz' AND b > 3")
     ring.nodetool("flush", keyspace)
-    ring.nodetool("compact", keyspace, "leveled")
+    # A flush compresses as fast as it can; a compaction does it as the table says.
+    ring.nodetool("compact", keyspace, "leveled", "keys")
     ring.nodetool("snapshot", "-t", "kept", keyspace)

@@ -56,6 +56,7 @@ def facts_of(parts: SSTableParts) -> SSTableFacts:
     version = version_of(descriptor.version, descriptor.format)
     statistics = parse_statistics(parts.statistics, version)
     stats, header, validation = statistics.stats, statistics.header, statistics.validation
+    _check_data_length(parts, stats.compression_ratio)
     first_key, last_key = _keys(parts.keys, (stats.first_key, stats.last_key))
     is_murmur = validation.partitioner.rpartition(".")[2] == _MURMUR3
     return SSTableFacts(
@@ -106,6 +107,22 @@ def facts_of(parts: SSTableParts) -> SSTableFacts:
         commit_log=stats.commit_log,
         has_legacy_counters=stats.has_legacy_counters,
     )
+
+
+def _check_data_length(parts: SSTableParts, ratio: float | None) -> None:
+    """Refuse a Data.db that is shorter than what was written, where the ratio tells.
+
+    The ratio leaves the chunks' checksums out, so a whole file is longer than that; a hundredth
+    is left for the ratio of a file whose writer went back and wrote a part again.
+    """
+    if parts.data_bytes is None:
+        return
+    written = parts.compression.uncompressed_bytes * ratio if parts.compression and ratio else 1
+    if parts.data_bytes < 0.99 * written:
+        raise CorruptDataError(
+            f"Data.db is cut off: it has {parts.data_bytes} bytes of about {written:.0f}",
+            offset=parts.data_bytes,
+        )
 
 
 def _keys(
