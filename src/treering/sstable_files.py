@@ -54,6 +54,13 @@ _TOC_BYTES_MAX: Final = 64 << 10
 _NEEDED: Final = frozenset({DATA, STATISTICS, COMPRESSION, "Index.db", "Partitions.db", "Rows.db"})
 """Components without which Cassandra does not open a file; it makes the others anew."""
 
+_COMPLETE: Final = (
+    frozenset({DATA, STATISTICS, "Index.db"}),
+    frozenset({DATA, STATISTICS, "Partitions.db", "Rows.db"}),
+)
+_CHECKED: Final = frozenset({COMPRESSION, "CRC.db"})
+"""Every set has one of these two, as it is compressed or not."""
+
 _IGNORED: Final = frozenset({"manifest.json", "schema.cql"})
 _OPEN_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -112,14 +119,14 @@ def list_folder(folder: str) -> Listing:
     with os.scandir(folder) as entries:
         for entry in entries:
             found.names.add(entry.name)
-            if entry.is_dir(follow_symlinks=False):
-                found.folders.append(entry.name)
-                continue
             try:
                 state = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
-            _take_entry(found, entry.name, state)
+            if stat.S_ISDIR(state.st_mode):
+                found.folders.append(entry.name)
+            else:
+                _take_entry(found, entry.name, state)
     found.folders.sort()
     return found
 
@@ -317,6 +324,8 @@ def _missing(base: str, files: FileSet, *, needs_data: bool) -> str:
     stem = files.descriptor.stem
     if TOC not in files.sizes:
         return f"{stem} has no TOC.txt: it is being written, or was left by a crash"
+    if any(needed <= files.sizes.keys() for needed in _COMPLETE) and _CHECKED & files.sizes.keys():
+        return ""  # TOC.txt could not name anything more that is needed.
     listed = parse_toc(read_bounded(base + TOC, _TOC_BYTES_MAX).decode("utf-8", "replace"))
     wanted = (listed | {DATA, STATISTICS}) & _NEEDED
     if not needs_data:

@@ -75,8 +75,12 @@ class Cursor:
 
     def vint(self) -> int:
         """Return an unsigned integer of one to nine bytes."""
-        first = self.byte()
-        if first < 0x80:
+        at = self.at
+        if at >= self.end:
+            raise self.cut_off(1)
+        first = self.data[at]
+        self.at = at + 1
+        if first < 0x80:  # Most are short: this way of reading them is the fast one.
             return first
         extra = 8 - (first ^ 0xFF).bit_length()
         high = first & (0xFF >> extra) if extra < 8 else 0
@@ -108,9 +112,12 @@ class Cursor:
         """Return text with its length, a vint, before it."""
         return self._text(self.vint_bytes())
 
-    def optional_uuid(self) -> bytes | None:
-        """Return 16 bytes after a byte that says whether they are there."""
-        return self.take(_UUID_BYTES) if self.byte() else None
+    def optional_uuid(self) -> str | None:
+        """Return a UUID after a byte that says whether it is there."""
+        if not self.byte():
+            return None
+        text = self.take(_UUID_BYTES).hex()
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
     def corrupt(self, what: str, **facts: Any) -> CorruptDataError:
         """Return the error that names this place."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import struct
-import uuid
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -130,9 +129,9 @@ def parse_stats(cursor: Cursor, version: FormatVersion) -> Stats:
         columns_set=columns_set,
         rows=rows,
         commit_log=commit_log,
-        pending_repair=_uuid_text(pending_repair),
+        pending_repair=pending_repair,
         is_transient=is_transient,
-        host_id=_uuid_text(host_id),
+        host_id=host_id,
         has_partition_deletions=has_partition_deletions,
         first_key=first_key,
         last_key=last_key,
@@ -187,10 +186,6 @@ def _commit_log(cursor: Cursor) -> tuple[Positions, ...]:
 def _position(cursor: Cursor) -> CommitLogPosition:
     segment, position = cursor.unpack(_POSITION)
     return CommitLogPosition(segment=segment, position=position)
-
-
-def _uuid_text(raw: bytes | None) -> str | None:
-    return None if raw is None else str(uuid.UUID(bytes=raw))
 
 
 def _coverage(cursor: Cursor) -> float | None:

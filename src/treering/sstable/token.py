@@ -30,9 +30,9 @@ def token_of(key: bytes) -> int:
     whole = len(key) & ~15
     for k1, k2 in _BLOCK.iter_unpack(key[:whole]):
         h1 ^= _mixed_1(k1)
-        h1 = (_rotated(h1, 27) + h2) * 5 + 0x52DCE729 & _MASK
+        h1 = ((h1 << 27 | h1 >> 37) + h2) * 5 + 0x52DCE729 & _MASK
         h2 ^= _mixed_2(k2)
-        h2 = (_rotated(h2, 31) + h1) * 5 + 0x38495AB5 & _MASK
+        h2 = ((h2 << 31 | h2 >> 33) + h1) * 5 + 0x38495AB5 & _MASK
     tail = key[whole:]
     if len(tail) > 8:
         h2 ^= _mixed_2(_signed_tail(tail[8:]))
@@ -48,22 +48,23 @@ def token_of(key: bytes) -> int:
     return TOKEN_MAX if token == TOKEN_MIN else token
 
 
-def _rotated(value: int, bits: int) -> int:
-    return (value << bits | value >> (64 - bits)) & _MASK
-
-
 def _mixed_1(k1: int) -> int:
-    return _rotated(k1 * _C1 & _MASK, 31) * _C2 & _MASK
+    k1 = k1 * _C1 & _MASK
+    return (k1 << 31 | k1 >> 33) * _C2 & _MASK
 
 
 def _mixed_2(k2: int) -> int:
-    return _rotated(k2 * _C2 & _MASK, 33) * _C1 & _MASK
+    k2 = k2 * _C2 & _MASK
+    return (k2 << 33 | k2 >> 31) * _C1 & _MASK
 
 
 def _signed_tail(tail: bytes) -> int:
-    value = 0
-    for place, byte in enumerate(tail):
-        value ^= (byte - 256 if byte > 127 else byte) << (8 * place)
+    value = int.from_bytes(tail, "little")
+    if not tail.isascii():
+        # A byte above 127 is -256 more as a signed one, which flips all bits above it.
+        for place, byte in enumerate(tail):
+            if byte > 127:
+                value ^= -1 << 8 * (place + 1)
     return value & _MASK
 
 
