@@ -17,7 +17,6 @@ from treering.errors import CorruptDataError, FormatError
 from treering.sstable.assemble import Keys, SSTableParts, facts_of
 from treering.sstable.compression import (
     HEAD_BYTES,
-    SUMMARY_HEAD_BYTES,
     SUMMARY_KEYS_BYTES_MAX,
     CompressionInfo,
     check_data_length,
@@ -28,6 +27,7 @@ from treering.sstable.compression import (
 from treering.sstable.facts import FileProblem, ProblemKind, SSTableFacts
 from treering.sstable.names import (
     COMPRESSION,
+    CRC,
     DATA,
     STATISTICS,
     SUMMARY,
@@ -54,12 +54,8 @@ _TOC_BYTES_MAX: Final = 64 << 10
 _NEEDED: Final = frozenset({DATA, STATISTICS, COMPRESSION, "Index.db", "Partitions.db", "Rows.db"})
 """Components without which Cassandra does not open a file; it makes the others anew."""
 
-_COMPLETE: Final = (
-    frozenset({DATA, STATISTICS, "Index.db"}),
-    frozenset({DATA, STATISTICS, "Partitions.db", "Rows.db"}),
-)
-_CHECKED: Final = frozenset({COMPRESSION, "CRC.db"})
-"""Every set has one of these two, as it is compressed or not."""
+_COMPLETE_BIG: Final = frozenset({DATA, STATISTICS, "Index.db"})
+_COMPLETE_BTI: Final = frozenset({DATA, STATISTICS, "Partitions.db", "Rows.db"})
 
 _IGNORED: Final = frozenset({"manifest.json", "schema.cql"})
 _OPEN_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -137,12 +133,14 @@ def _take_entry(found: Listing, name: str, state: os.stat_result) -> None:
         oddity = "is a symbolic link, which is not followed"
     elif not stat.S_ISREG(state.st_mode):
         oddity = "is no regular file"
-    parsed = parse_file_name(name)
-    if parsed is not None and not name.endswith(".tmp"):
+    stem, _, component = name.rpartition("-")
+    files = found.sets.get(stem)
+    if files is None and (parsed := parse_file_name(name)) is not None:
         descriptor, component = parsed
         files = found.sets.get(descriptor.stem)
-        if files is None:
+        if files is None and not component.endswith(".tmp"):
             files = found.sets[descriptor.stem] = FileSet(descriptor)
+    if files is not None and not component.endswith(".tmp"):
         files.sizes[component] = state.st_size
         if component == DATA:
             files.mtime_s = int(state.st_mtime)
@@ -243,7 +241,7 @@ def read_set(
 ) -> SSTableFacts | FileProblem | None:
     """Return the facts of one SSTable, what is wrong with it, or None where it has vanished."""
     descriptor = files.descriptor
-    base = os.path.join(folder, f"{descriptor.stem}-")
+    base = f"{folder}/{descriptor.stem}-"
     path = base + DATA
     try:
         version = version_of(descriptor.version, descriptor.format)
@@ -281,42 +279,33 @@ def read_bounded(path: str, bytes_max: int) -> bytes:
         CorruptDataError: It is larger than ``bytes_max``.
         OSError: It cannot be read, or is not a regular file.
     """
-    with _Opened(path) as file:
-        if file.bytes > bytes_max:
+    fd, file_bytes = _open(path)
+    try:
+        if file_bytes > bytes_max:
             raise CorruptDataError(
-                f"{os.path.basename(path)} has {file.bytes:,} bytes, at most {bytes_max:,} are read"
+                f"{os.path.basename(path)} has {file_bytes:,} bytes, at most {bytes_max:,} are read"
             )
-        return file.read(0, bytes_max)
+        return _read(fd, 0, file_bytes)
+    finally:
+        os.close(fd)
 
 
-class _Opened:
-    """A regular file that is open for reading."""
+def _open(path: str) -> tuple[int, int]:
+    """Return a descriptor of a regular file, and its size."""
+    fd = os.open(path, _OPEN_FLAGS)
+    state = os.fstat(fd)
+    if not stat.S_ISREG(state.st_mode):
+        os.close(fd)
+        raise OSError(f"{os.path.basename(path)} is no regular file")
+    return fd, state.st_size
 
-    def __init__(self, path: str) -> None:
-        self._fd = os.open(path, _OPEN_FLAGS)
-        state = os.fstat(self._fd)
-        if not stat.S_ISREG(state.st_mode):
-            os.close(self._fd)
-            raise OSError(f"{os.path.basename(path)} is no regular file")
-        self.bytes = state.st_size
 
-    def __enter__(self) -> _Opened:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._fd)
-
-    def read(self, start: int, count: int) -> bytes:
-        """Return up to so many bytes from a place on."""
-        wanted = min(count, self.bytes - start)
-        if wanted <= 0:
-            return b""
-        data = os.pread(self._fd, wanted, start)
-        while len(data) < wanted and (
-            more := os.pread(self._fd, wanted - len(data), start + len(data))
-        ):
-            data += more
-        return data
+def _read(fd: int, start: int, count: int) -> bytes:
+    """Return so many bytes from a place on, fewer at the file's end."""
+    data = os.pread(fd, count, start)
+    while len(data) < count and (more := os.pread(fd, count - len(data), start + len(data))):
+        data += more
+    return data
 
 
 def _missing(base: str, files: FileSet, *, needs_data: bool) -> str:
@@ -324,7 +313,8 @@ def _missing(base: str, files: FileSet, *, needs_data: bool) -> str:
     stem = files.descriptor.stem
     if TOC not in files.sizes:
         return f"{stem} has no TOC.txt: it is being written, or was left by a crash"
-    if any(needed <= files.sizes.keys() for needed in _COMPLETE) and _CHECKED & files.sizes.keys():
+    here = files.sizes.keys()
+    if (here >= _COMPLETE_BIG or here >= _COMPLETE_BTI) and (COMPRESSION in here or CRC in here):
         return ""  # TOC.txt could not name anything more that is needed.
     listed = parse_toc(read_bounded(base + TOC, _TOC_BYTES_MAX).decode("utf-8", "replace"))
     wanted = (listed | {DATA, STATISTICS}) & _NEEDED
@@ -337,19 +327,30 @@ def _missing(base: str, files: FileSet, *, needs_data: bool) -> str:
 def _read_compression(base: str, files: FileSet, version: FormatVersion) -> CompressionInfo | None:
     if COMPRESSION not in files.sizes:
         return None
-    with _Opened(base + COMPRESSION) as file:
-        info = parse_compression_info(file.read(0, HEAD_BYTES), version, file_bytes=file.bytes)
-        if info.last_offset_at is not None and DATA in files.sizes:
-            check_data_length(file.read(info.last_offset_at, 8), data_bytes=files.sizes[DATA])
+    fd, file_bytes = _open(base + COMPRESSION)
+    try:
+        head = _read(fd, 0, min(HEAD_BYTES, file_bytes))
+        info = parse_compression_info(head, version, file_bytes=file_bytes)
+        if (at := info.last_offset_at) is not None and DATA in files.sizes:
+            last = head[at : at + 8] if at + 8 <= len(head) else _read(fd, at, 8)
+            check_data_length(last, data_bytes=files.sizes[DATA])
         return info
+    finally:
+        os.close(fd)
 
 
 def _read_keys(base: str, files: FileSet) -> Keys | None:
     if SUMMARY not in files.sizes:
         return None  # Cassandra makes it anew when it opens the file.
-    with _Opened(base + SUMMARY) as file:
-        start = summary_keys_at(file.read(0, SUMMARY_HEAD_BYTES), file_bytes=file.bytes)
-        return parse_summary_keys(file.read(start, SUMMARY_KEYS_BYTES_MAX))
+    fd, file_bytes = _open(base + SUMMARY)
+    try:
+        head = _read(fd, 0, min(HEAD_BYTES, file_bytes))
+        start = summary_keys_at(head, file_bytes=file_bytes)
+        if file_bytes <= len(head):
+            return parse_summary_keys(head[start:])
+        return parse_summary_keys(_read(fd, start, min(SUMMARY_KEYS_BYTES_MAX, file_bytes - start)))
+    finally:
+        os.close(fd)
 
 
 def _problem(path: str, id: str, message: str, kind: ProblemKind) -> FileProblem:

@@ -115,7 +115,7 @@ def summary_keys_at(head: bytes, *, file_bytes: int) -> int:
     """Return where in Summary.db the first and last key begin.
 
     Args:
-        head: The first ``SUMMARY_HEAD_BYTES`` of the file.
+        head: The first ``SUMMARY_HEAD_BYTES`` of the file, or more.
         file_bytes: The size of the whole file.
 
     Raises:

@@ -56,7 +56,8 @@ class EstimatedHistogram:
             )
         if (self.offsets[1:] <= self.offsets[:-1]).any():
             raise UsageError("the bounds of a histogram must rise")
-        if self.overflow < 0 or (self.counts < 0).any():
+        # As unsigned numbers the negative ones are the largest: one pass finds them.
+        if self.overflow < 0 or int(self.counts.view(np.uint64).max(initial=0)) > _I64_MAX:
             raise UsageError("a histogram counted fewer than 0 values")
 
     @classmethod

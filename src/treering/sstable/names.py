@@ -14,6 +14,7 @@ from typing import Final, Literal
 DATA: Final = "Data.db"
 STATISTICS: Final = "Statistics.db"
 COMPRESSION: Final = "CompressionInfo.db"
+CRC: Final = "CRC.db"
 SUMMARY: Final = "Summary.db"
 TOC: Final = "TOC.txt"
 

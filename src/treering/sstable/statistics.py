@@ -6,6 +6,7 @@ Mirrors ``io/sstable/metadata/MetadataSerializer``, ``ValidationMetadata`` and
 
 from __future__ import annotations
 
+import functools
 import itertools
 import struct
 import zlib
@@ -24,12 +25,15 @@ VALIDATION: Final = 0
 COMPACTION: Final = 1
 STATS: Final = 2
 HEADER: Final = 3
-_NAMES: Final = {
+_FILE: Final = "Statistics.db"
+_TITLES: Final = {
     VALIDATION: "VALIDATION",
     COMPACTION: "COMPACTION",
     STATS: "STATS",
     HEADER: "HEADER",
 }
+_NAMES: Final = {ordinal: f"{_FILE} ({title})" for ordinal, title in _TITLES.items()}
+_KNOWN_BYTES_MAX: Final = 16 << 10
 _COMPONENTS_MAX: Final = 16
 _CRC_BYTES: Final = 4
 _ENTRY = struct.Struct(">ii")
@@ -102,49 +106,50 @@ def _split(data: bytes, version: FormatVersion) -> dict[int, Cursor]:
     parts = {}
     for (ordinal, offset), next_offset in zip(entries, ends, strict=True):
         end = next_offset - crc_bytes
-        if not body_at <= offset <= end:
+        if not body_at <= offset <= end <= len(data) - crc_bytes:
             raise CorruptDataError(
                 f"Statistics.db is corrupt: component {ordinal} lies from byte {offset} to {end} "
                 f"of {len(data)}",
                 offset=offset,
             )
-        name = f"Statistics.db ({_NAMES.get(ordinal, ordinal)})"
         if crc_bytes:
-            _check_crc(Cursor(data, name, start=end), zlib.crc32(data[offset:end]))
-        parts[ordinal] = Cursor(data, name, start=offset, end=end)
+            _check_crc(data, end, zlib.crc32(data[offset:end]), ordinal)
+        parts[ordinal] = Cursor(data, _NAMES.get(ordinal, _FILE), start=offset, end=end)
     for ordinal in (VALIDATION, STATS, HEADER):
         if ordinal not in parts:
             raise CorruptDataError(
-                f"Statistics.db is corrupt: it has no {_NAMES[ordinal]} component", offset=0
+                f"Statistics.db is corrupt: it has no {_TITLES[ordinal]} component", offset=0
             )
     return parts
 
 
 def _contents(data: bytes, version: FormatVersion) -> tuple[list[tuple[int, int]], int]:
     """Return (ordinal, offset) of each component, and where the first one may begin."""
-    cursor = Cursor(data, "Statistics.db")
+    cursor = Cursor(data, _FILE)
     count = cursor.i32()
-    crc = zlib.crc32(data[:4])
     if version.has_checksums:
-        _check_crc(cursor, crc)
+        crc = zlib.crc32(data[:4])
+        cursor.skip(_CRC_BYTES)
+        _check_crc(data, 4, crc)
     if not 0 < count <= _COMPONENTS_MAX:
         raise cursor.corrupt(f"{count} components, 1 to {_COMPONENTS_MAX} can be")
-    start = cursor.at
-    entries = list(_ENTRY.iter_unpack(cursor.take(count * _ENTRY.size)))
+    contents = cursor.take(count * _ENTRY.size)
     if version.has_checksums:
-        _check_crc(cursor, zlib.crc32(data[start : cursor.at], crc))
+        cursor.skip(_CRC_BYTES)
+        _check_crc(data, cursor.at - _CRC_BYTES, zlib.crc32(contents, crc))
+    entries = list(_ENTRY.iter_unpack(contents))
     if any(one[0] >= two[0] for one, two in itertools.pairwise(entries)):
         raise cursor.corrupt("its components are not in order")
     return entries, cursor.at
 
 
-def _check_crc(cursor: Cursor, computed: int) -> None:
-    at = cursor.at
-    stored = int.from_bytes(cursor.take(_CRC_BYTES), "big")
+def _check_crc(data: bytes, at: int, computed: int, ordinal: int | None = None) -> None:
+    stored = int.from_bytes(data[at : at + _CRC_BYTES], "big")
     if stored != computed:
+        name = _FILE if ordinal is None else _NAMES.get(ordinal, _FILE)
         raise CorruptDataError(
-            f"{cursor.name} is corrupt: the checksum at byte {at} is {stored:08x}, the bytes "
-            f"before it have {computed:08x}",
+            f"{name} is corrupt: the checksum at byte {at} is {stored:08x}, the bytes before it "
+            f"have {computed:08x}",
             offset=at,
             expected=stored,
             found=computed,
@@ -160,12 +165,22 @@ def _parse_validation(cursor: Cursor) -> Validation:
 def _parse_header(cursor: Cursor) -> Header:
     for _ in range(3):  # What write times, deletion times and TTLs in the rows are counted from.
         cursor.vint()
+    raw = cursor.take(cursor.left)
+    return _known_schema(raw) if len(raw) <= _KNOWN_BYTES_MAX else _parse_schema(raw)
+
+
+def _parse_schema(raw: bytes) -> Header:
+    cursor = Cursor(raw, f"{_NAMES[HEADER]}, after its first three numbers,")
     return Header(
         key_type=cursor.vint_text(),
         clustering_types=parse_types(cursor),
         static_columns=_columns(cursor),
         regular_columns=_columns(cursor),
     )
+
+
+# The files of one table have the same schema, so it is parsed once for most of them.
+_known_schema = functools.lru_cache(maxsize=256)(_parse_schema)
 
 
 def parse_types(cursor: Cursor) -> tuple[str, ...]:

@@ -34,11 +34,12 @@ _BINS_MAX: Final = 1 << 16
 _NO_SEGMENT: Final = -1
 
 _POSITION = struct.Struct(">qi")
-_TIMES = struct.Struct(">qqiiiid")  # Write times, deletion times, TTLs, compression ratio.
-_TIMES_WIDE = struct.Struct(">qqIIiid")
+# The upper end of the commit log, write times, deletion times, TTLs, compression ratio.
+_TIMES = struct.Struct(">qiqqiiiid")
+_TIMES_WIDE = struct.Struct(">qiqqIIiid")
 _BINS = struct.Struct(">ii")
 _LEVEL = struct.Struct(">iq")
-_COUNTS = struct.Struct(">?qq")
+_COUNTS = struct.Struct(">?qqqii")
 _DOUBLE = struct.Struct(">d")
 _PAIR = np.dtype([("offset", ">i8"), ("count", ">i8")])
 _BIN = np.dtype([("point", ">f8"), ("count", ">i8")])
@@ -87,8 +88,7 @@ def parse_stats(cursor: Cursor, version: FormatVersion) -> Stats:
     """
     partition_bytes = _estimated_histogram(cursor)
     partition_cells = _estimated_histogram(cursor)
-    cursor.unpack(_POSITION)  # The upper end of the commit log intervals below.
-    oldest, newest, *deletion, min_ttl_s, max_ttl_s, ratio = cursor.unpack(
+    _, _, oldest, newest, *deletion, min_ttl_s, max_ttl_s, ratio = cursor.unpack(
         _TIMES_WIDE if version.is_wide else _TIMES
     )
     has_data = (oldest, newest) != (_I64_MIN, _I64_MAX)
@@ -100,11 +100,11 @@ def parse_stats(cursor: Cursor, version: FormatVersion) -> Stats:
     level, repaired_at_ms = cursor.unpack(_LEVEL)
     read_bounds = parse_covered_slice if version.is_wide else parse_legacy_bounds
     clustering_start, clustering_end = read_bounds(cursor)
-    has_legacy_counters, columns_set, rows = cursor.unpack(_COUNTS)
+    # Behind the counts is the lower end of the commit log, and how many intervals there are.
+    has_legacy_counters, columns_set, rows, _, _, intervals = cursor.unpack(_COUNTS)
     if level < 0 or columns_set < 0 or rows < 0:
         raise cursor.corrupt(f"level {level}, {rows} rows and {columns_set} cells")
-    cursor.unpack(_POSITION)  # Their lower end.
-    commit_log = _commit_log(cursor)
+    commit_log = _commit_log(cursor, intervals)
     pending_repair = cursor.optional_uuid() if version.has_checksums else None
     is_transient = bool(cursor.byte()) if version.has_checksums else False
     host_id = cursor.optional_uuid() if version.has_host_id else None
@@ -178,8 +178,8 @@ def _frozen(array: npt.NDArray[Number]) -> npt.NDArray[Number]:
     return array
 
 
-def _commit_log(cursor: Cursor) -> tuple[Positions, ...]:
-    count = cursor.count("commit log intervals", cursor.i32(), each=2 * _POSITION.size)
+def _commit_log(cursor: Cursor, intervals: int) -> tuple[Positions, ...]:
+    count = cursor.count("commit log intervals", intervals, each=2 * _POSITION.size)
     return tuple((_position(cursor), _position(cursor)) for _ in range(count))
 
 

@@ -74,7 +74,9 @@ OLD_VERSIONS: Final = {
 }
 """Versions that are known by name and not read."""
 
-_BY_NAME: Final = {(version.name, version.format): version for version in VERSIONS}
+_BY_NAME: Final[dict[tuple[str, str], FormatVersion]] = {
+    (version.name, version.format): version for version in VERSIONS
+}
 
 
 def version_of(name: str, format: str) -> FormatVersion:
@@ -87,9 +89,9 @@ def version_of(name: str, format: str) -> FormatVersion:
     Raises:
         FormatError: Too old, or unknown.
     """
-    for known in ("big", "bti"):
-        if format == known and (name, known) in _BY_NAME:
-            return _BY_NAME[name, known]
+    known = _BY_NAME.get((name, format))
+    if known is not None:
+        return known
     readable = ", ".join(version.name for version in VERSIONS)
     if name in OLD_VERSIONS and format != "bti":
         raise FormatError(
