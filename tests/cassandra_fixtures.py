@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, NoReturn
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pytest
 
 from treering.testing import LocalCassandra, MissingToolError
-from treering.testing.config import VERSION_DEFAULT
 from treering.testing.jars import cassandra_jars
+from treering.testing.releases import RELEASES, VERSION_DEFAULT
 from treering.testing.tools import find_java
 
 if TYPE_CHECKING:
@@ -21,6 +21,26 @@ if TYPE_CHECKING:
 # Every fixture of this file asks for this one, so it tells which tests need a node.
 PROGRAMS: Final = "cassandra_programs"
 _REQUEST_TIMEOUT_S: Final = 60.0
+
+# What `cassandra_of` starts, by name: the releases, and the two newer formats of files of 5.0.
+NODES: Final[Mapping[str, Mapping[str, Any]]] = {
+    **{name: {"version": release.newest} for name, release in RELEASES.items()},
+    "5.0 oa": {"version": VERSION_DEFAULT, "storage_mode": "NONE"},
+    "5.0 da": {
+        "version": VERSION_DEFAULT,
+        "storage_mode": "NONE",
+        "yaml": {"sstable": {"selected_format": "bti"}},
+    },
+}
+
+
+def on_nodes(*names: str) -> pytest.MarkDecorator:
+    """Run a test on each of some nodes of ``NODES``; it takes the node as ``cassandra_of``.
+
+    The tests of one node run one after another, whichever modules they are in: each node is
+    started once, and stopped before the next one starts.
+    """
+    return pytest.mark.parametrize("cassandra_of", names, indirect=True, scope="session")
 
 
 def skip_without_cassandra(reason: str) -> NoReturn:
@@ -73,6 +93,25 @@ def cassandra_node(cassandra_programs: None) -> Iterator[LocalCassandra]:
     """One node for the whole suite. Tests leave it running, with keyspaces of their own."""
     with LocalCassandra() as ring:
         yield ring
+
+
+@pytest.fixture(scope="session")
+def cassandra_of(
+    request: pytest.FixtureRequest, cassandra_programs: None
+) -> Iterator[LocalCassandra]:
+    """The node of ``NODES`` that ``on_nodes`` names. Tests leave it running."""
+    if request.param == "5.0":
+        yield request.getfixturevalue("cassandra_node")
+        return
+    try:
+        ring = LocalCassandra(**NODES[request.param])
+        ring.start()
+    except MissingToolError as missing:
+        skip_without_cassandra(f"{missing}; {missing.hint}")
+    try:
+        yield ring
+    finally:
+        ring.stop()
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from tests.cassandra_fixtures import (
     PROGRAMS,
     cassandra_keyspace,
     cassandra_node,
+    cassandra_of,
     cassandra_programs,
     cassandra_ring,
     cassandra_session,
@@ -19,6 +20,7 @@ from tests.cassandra_fixtures import (
 __all__ = [
     "cassandra_keyspace",
     "cassandra_node",
+    "cassandra_of",
     "cassandra_programs",
     "cassandra_ring",
     "cassandra_session",

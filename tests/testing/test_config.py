@@ -69,6 +69,30 @@ def test_yaml_has_the_keys_of_the_chosen_commit_log_and_no_others(
     assert yaml["commitlog_sync"] == sync
 
 
+@pytest.mark.parametrize(
+    ("version", "sync", "said"),
+    [
+        ("4.1.10", "periodic", {"commitlog_sync_period": "10000ms"}),
+        ("4.0.19", "periodic", {"commitlog_sync_period_in_ms": 10_000}),
+        ("4.0.19", "group", {"commitlog_sync_group_window_in_ms": 10}),
+        ("3.11.19", "batch", {"commitlog_sync_batch_window_in_ms": 2}),
+    ],
+)
+def test_yaml_says_times_of_the_commit_log_as_the_release_reads_them(
+    version: str, sync: str, said: dict[str, Any]
+) -> None:
+    yaml = settings_in(render_yaml(plan_of(version=version, commitlog_sync=sync), 0, FOLDER))
+    del yaml["commitlog_sync"]
+    times = {key: value for key, value in yaml.items() if key.startswith("commitlog_sync")}
+    assert times == said
+
+
+def test_3_11_takes_no_port_for_a_seed_and_is_told_to_listen() -> None:
+    yaml = settings_in(render_yaml(plan_of(version="3.11.19"), 0, FOLDER))
+    assert yaml["seed_provider"][0]["parameters"] == [{"seeds": "127.0.0.1"}]
+    assert yaml["start_native_transport"] is True
+
+
 def test_yaml_names_a_storage_mode_only_where_one_was_chosen() -> None:
     assert "storage_compatibility_mode" not in render_yaml(plan_of(), 0, FOLDER)
     chosen = settings_in(render_yaml(plan_of(storage_mode="NONE"), 0, FOLDER))
@@ -107,7 +131,9 @@ def test_the_daemon_runs_with_its_agent_and_the_callers_flags_last() -> None:
 
 def test_daemon_and_tools_leave_nothing_outside_the_nodes_folder() -> None:
     daemon = daemon_command(plan_of(), 0, java=Path("/java"), jars=JARS, node_folder=FOLDER)
-    tool = tool_command("NodeTool", "status", java=Path("/java"), jars=JARS, node_folder=FOLDER)
+    tool = tool_command(
+        plan_of(), ("NodeTool", "status"), java=Path("/java"), jars=JARS, node_folder=FOLDER
+    )
     for command in (daemon, tool):
         assert storage_flag(FOLDER) in command
         assert "-Djava.io.tmpdir=/ring/node1/tmp" in command
@@ -129,6 +155,8 @@ def test_a_plan_survives_json() -> None:
         ({"heap_mb": 64}, "heap of 64 MB"),
         ({"version": "2.2.19"}, "Cassandra 2.2.19 cannot be started"),
         ({"version": "5.0"}, "Cassandra 5.0 cannot be started"),
+        ({"version": "4.1.10", "storage_mode": "NONE"}, "4.1.10 has no storage_compatibility_mode"),
+        ({"version": "3.11.19", "commitlog_sync": "group"}, "3.11.19 knows no group sync"),
     ],
 )
 def test_a_ring_that_cannot_be_is_refused_by_name(settings: dict[str, Any], said: str) -> None:

@@ -10,17 +10,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, assert_never
+from typing import Any, Final
 
 from treering.errors import UsageError
+from treering.testing.releases import VERSION_DEFAULT, CommitlogSync, release_of
 
-CommitlogSync = Literal["periodic", "batch", "group"]
-
-VERSION_DEFAULT: Final = "5.0.8"
 DATACENTER: Final = "datacenter1"  # What SimpleSnitch calls the one that it knows.
 NODES_MAX: Final = 3
 HEAP_MB_MIN: Final = 256
-RELEASES: Final = ("5.0",)
 
 # Cassandra reaches into these packages of the JDK; the list is what a node and its tools need on
 # Java 17, where reflection into the JDK is closed unless it is named.
@@ -62,7 +59,9 @@ MODULE_FLAGS: Final = (
     *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENS),
 )
 
-LOGBACK: Final = """<configuration>
+_TOOLS_LOGBACK: Final = "logback-tools.xml"
+_NODETOOL_LOGBACK: Final = "logback-nodetool.xml"
+_LOGBACK: Final = """<configuration>
   <appender name="OUT" class="ch.qos.logback.core.ConsoleAppender">
     <target>{target}</target>
     <encoder>
@@ -98,10 +97,16 @@ class RingSettings:
                 f"a node does not start in a heap of {self.heap_mb} MB",
                 hint=f"heap_mb of {HEAP_MB_MIN} or more",
             )
-        if self.version.rpartition(".")[0] not in RELEASES:
+        release = release_of(self.version)
+        if self.storage_mode is not None and not release.knows_storage_mode:
             raise UsageError(
-                f"Cassandra {self.version} cannot be started locally",
-                hint=f"a full version of {', '.join(RELEASES)}, such as {VERSION_DEFAULT}",
+                f"Cassandra {self.version} has no storage_compatibility_mode",
+                hint="it came with 5.0; leave storage_mode out",
+            )
+        if self.commitlog_sync == "group" and not release.knows_group_sync:
+            raise UsageError(
+                f"the commit log of Cassandra {self.version} knows no group sync",
+                hint='take commitlog_sync="batch"',
             )
 
     @property
@@ -155,6 +160,8 @@ class RingPlan:
 def render_yaml(plan: RingPlan, node: int, node_folder: Path) -> str:
     """Return the ``cassandra.yaml`` of one node; the caller's keys win, ``None`` removes one."""
     address = plan.addresses[node]
+    release = release_of(plan.settings.version)
+    port_of_seed = f":{plan.storage_port}" if release.seed_has_port else ""
     settings: dict[str, Any] = {
         "cluster_name": plan.cluster_name,
         "num_tokens": 4,
@@ -163,7 +170,7 @@ def render_yaml(plan: RingPlan, node: int, node_folder: Path) -> str:
         "seed_provider": [
             {
                 "class_name": "org.apache.cassandra.locator.SimpleSeedProvider",
-                "parameters": [{"seeds": f"{plan.addresses[0]}:{plan.storage_port}"}],
+                "parameters": [{"seeds": f"{plan.addresses[0]}{port_of_seed}"}],
             }
         ],
         "listen_address": address,
@@ -177,7 +184,8 @@ def render_yaml(plan: RingPlan, node: int, node_folder: Path) -> str:
         "cdc_raw_directory": str(node_folder / "cdc_raw"),
         # A dropped keyspace would otherwise stay on disk as a snapshot.
         "auto_snapshot": False,
-        **_commitlog_settings(plan.settings.commitlog_sync),
+        **release.commitlog_settings(plan.settings.commitlog_sync),
+        **release.yaml,
     }
     if plan.settings.storage_mode is not None:
         settings["storage_compatibility_mode"] = plan.settings.storage_mode
@@ -186,16 +194,14 @@ def render_yaml(plan: RingPlan, node: int, node_folder: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _commitlog_settings(sync: CommitlogSync) -> dict[str, Any]:
-    match sync:
-        case "periodic":
-            return {"commitlog_sync": "periodic", "commitlog_sync_period": "10000ms"}
-        case "batch":
-            return {"commitlog_sync": "batch"}
-        case "group":
-            return {"commitlog_sync": "group", "commitlog_sync_group_window": "10ms"}
-        case _:
-            assert_never(sync)
+def render_logback(plan: RingPlan) -> dict[str, str]:
+    """Return the files that say how a node and its tools log, by name."""
+    of_tools = _LOGBACK.format(target="System.err", level="WARN")
+    return {
+        "logback.xml": _LOGBACK.format(target="System.out", level="INFO"),
+        _TOOLS_LOGBACK: of_tools,
+        _NODETOOL_LOGBACK: release_of(plan.settings.version).nodetool_logback or of_tools,
+    }
 
 
 def daemon_command(
@@ -222,16 +228,24 @@ def daemon_command(
 
 
 def tool_command(
-    tool: str, *args: str, java: Path, jars: Sequence[Path], node_folder: Path
+    plan: RingPlan,
+    tool: Sequence[str],
+    *,
+    java: Path,
+    jars: Sequence[Path],
+    node_folder: Path,
 ) -> list[str]:
-    """Return the command line of a class in ``org.apache.cassandra.tools``."""
+    """Return the command line of a class in ``org.apache.cassandra.tools``, then its arguments."""
+    name, *args = tool
+    is_nodetool = name == "NodeTool"
     return [
         # The first compiler alone: a tool is over before the second one pays.
         *(str(java), "-Xmx256M", "-XX:TieredStopAtLevel=1", "-XX:+PerfDisableSharedMem"),
         *MODULE_FLAGS,
-        *_folder_flags(node_folder, logback="logback-tools.xml"),
+        *(release_of(plan.settings.version).nodetool_flags if is_nodetool else ()),
+        *_folder_flags(node_folder, logback=_NODETOOL_LOGBACK if is_nodetool else _TOOLS_LOGBACK),
         *("-cp", _class_path(jars, node_folder)),
-        *(f"org.apache.cassandra.tools.{tool}", *args),
+        *(f"org.apache.cassandra.tools.{name}", *args),
     ]
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from treering.testing.faults import NodeError
+from treering.testing.releases import release_of
 from treering.testing.tools import find_maven
 
 Progress = Callable[[str], None]
@@ -49,16 +50,17 @@ def cassandra_jars(
     """Return the jars of a Cassandra node, fetched into the cache folder where they are missing.
 
     Args:
-        version: A released version of ``org.apache.cassandra:cassandra-all``.
+        version: A full version of a release that is known here.
         progress: Is told, in a sentence, when something long begins.
         fetch_timeout_s: Bound for Maven, and for waiting until another process has fetched.
 
     Raises:
+        UsageError: A version that cannot be started here.
         MissingToolError: The jars are not in the cache and Maven is not installed.
         NodeError: Maven failed; the message ends with what it said.
 
     Cost:
-        About 66 MB over the network, the first time.
+        About 30 to 70 MB over the network, the first time.
     """
     folder = cache_folder() / f"cassandra-{version}"
     if not folder.is_dir():
@@ -98,7 +100,7 @@ def _fetch(version: str, folder: Path, *, progress: Progress, timeout_s: float) 
         shutil.rmtree(left, ignore_errors=True)
     part = folder.with_name(f"{folder.name}.part-{os.getpid()}")
     maven = find_maven()
-    progress(f"Fetching the jars of Cassandra {version} with Maven into {folder} (once, 66 MB)")
+    progress(f"Fetching the jars of Cassandra {version} with Maven into {folder} (once)")
     try:
         _run_maven(maven, version, part, timeout_s=timeout_s)
         if not (part / f"cassandra-all-{version}.jar").is_file():
@@ -118,6 +120,7 @@ def _run_maven(maven: Path, version: str, target: Path, *, timeout_s: float) -> 
             *(str(maven), "-q", "-B", "-f", str(pom), "dependency:copy-dependencies"),
             *("-DincludeScope=runtime", f"-DoutputDirectory={target}"),
             f"-Dcassandra.version={version}",
+            *(f"-P{profile}" for profile in release_of(version).maven_profiles),
         ]
         try:
             ran = subprocess.run(

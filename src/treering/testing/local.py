@@ -21,19 +21,13 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from treering.errors import UsageError
-from treering.testing.config import (
-    DATACENTER,
-    VERSION_DEFAULT,
-    CommitlogSync,
-    RingPlan,
-    RingSettings,
-    storage_flag,
-)
+from treering.testing.config import DATACENTER, RingPlan, RingSettings, storage_flag
 from treering.testing.cql import keyspace_statement, run_cql
 from treering.testing.faults import NodeError, PortTakenError
 from treering.testing.jars import cassandra_jars
 from treering.testing.node import READY_TIMEOUT_S, LocalNode
 from treering.testing.process import Watchdog, free_ports
+from treering.testing.releases import VERSION_DEFAULT, CommitlogSync
 from treering.testing.ring_file import RingFile, read_ring_file, remove_ring_file
 from treering.testing.tools import find_java
 
@@ -50,14 +44,15 @@ class LocalCassandra:
 
     Args:
         nodes: One to three.
-        version: A full version of Cassandra; its jars are fetched by Maven once.
+        version: A full version of Cassandra 5.0, 4.1, 4.0 or 3.11; its jars are fetched by Maven
+            once. The makers of those before 5.0 do not support Java 17; for tests they run on it.
         folder: Where data and logs live, kept at the end; ``None`` for a temporary folder that
             ``stop`` removes. A folder that held a ring before starts that ring again.
         heap_mb: Heap of each node.
-        storage_mode: ``storage_compatibility_mode``, such as ``"NONE"``; ``None`` for
+        storage_mode: ``storage_compatibility_mode`` of 5.0, such as ``"NONE"``; ``None`` for
             Cassandra's default.
-        commitlog_sync: ``"periodic"`` as Cassandra's default; ``"batch"`` or ``"group"`` where
-            an acknowledged write must survive ``kill``.
+        commitlog_sync: ``"periodic"`` as Cassandra's default; ``"batch"`` or, from 4.0 on,
+            ``"group"`` where an acknowledged write must survive ``kill``.
         yaml: Further settings of ``cassandra.yaml``; they win, and ``None`` removes a setting.
         jvm: Further arguments of the JVM; they come last.
         outlives_owner: The nodes stay when this process ends, until somebody calls ``stop`` on
@@ -286,6 +281,17 @@ class LocalCassandra:
         chosen = self._node(node)
         port = str(chosen.plan.jmx_ports[node])
         return self._run_tool(chosen, "NodeTool", "-h", "127.0.0.1", "-p", port, *args)
+
+    def flush(self, keyspace: str, *tables: str, node: int = 0) -> None:
+        """Make a node write what it holds in memory of a keyspace, or of some tables of it.
+
+        Raises:
+            NodeError: It failed; the message holds nodetool's output.
+
+        Cost:
+            A JVM, about one second.
+        """
+        self.nodetool("flush", keyspace, *tables, node=node)
 
     def sstablemetadata(self, *files: Path | str) -> str:
         """Run ``sstablemetadata`` over data files and return what it printed.

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from treering.testing.config import (
-    LOGBACK,
     RingPlan,
     daemon_command,
+    render_logback,
     render_yaml,
     storage_flag,
     tool_command,
@@ -163,7 +163,9 @@ class LocalNode:
         shown = " ".join((tool, *args))
         try:
             ran = subprocess.run(
-                tool_command(tool, *args, java=java, jars=jars, node_folder=self.folder),
+                tool_command(
+                    self.plan, (tool, *args), java=java, jars=jars, node_folder=self.folder
+                ),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
@@ -187,11 +189,8 @@ class LocalNode:
         for part in (conf, self.folder / "tmp"):
             part.mkdir(parents=True, exist_ok=True)
         (conf / "cassandra.yaml").write_text(render_yaml(self.plan, self.index, self.folder))
-        for name, target, level in (
-            ("logback.xml", "System.out", "INFO"),
-            ("logback-tools.xml", "System.err", "WARN"),
-        ):
-            (conf / name).write_text(LOGBACK.format(target=target, level=level))
+        for name, text in render_logback(self.plan).items():
+            (conf / name).write_text(text)
 
     def _raise_ended(self) -> None:
         code = None if self._process is None else self._process.exit_code()
