@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -239,6 +240,63 @@ def test_other_failures_leave_the_bound_alone() -> None:
         assert permits.try_acquire()
         settle(permits, EngineError("wrong type"))
     assert permits.limit == 4
+
+
+class SlowServer:
+    """A server that works on so many requests at once; the others wait their turn, unseen."""
+
+    def __init__(self, capacity: int, work_s: float = 0.01) -> None:
+        self.capacity = capacity
+        self.work_s = work_s
+        self.now_s = 0.0
+        self.done = 0
+        self._began_s: deque[float] = deque()
+
+    def run(self, permits: Permits, rounds: int) -> None:
+        """Send all that is allowed, again and again; each round one share of work is done."""
+        for _ in range(rounds):
+            while permits.try_acquire():
+                self._began_s.append(self.now_s)
+            self.now_s += self.work_s
+            for _ in range(min(self.capacity, len(self._began_s))):
+                permits.release()
+                permits.learn(None, self.now_s - self._began_s.popleft(), "write")
+                self.done += 1
+
+
+@pytest.mark.parametrize("capacity", [8, 16, 24])
+def test_bound_follows_a_server_that_slows_down_and_does_not_say_so(capacity: int) -> None:
+    permits, server = Permits(128), SlowServer(capacity=128)
+    server.run(permits, 200)
+    assert permits.limit == 128
+    server.capacity = capacity
+    server.run(permits, 300)
+    # About three requests wait for one that is worked on, and the server is never idle.
+    assert 16 <= permits.limit <= 4 * capacity
+    before = server.done
+    server.run(permits, 100)
+    assert server.done - before == 100 * capacity
+    server.capacity = 128
+    server.run(permits, 2_000)
+    assert permits.limit > 100
+
+
+def test_slow_answers_alone_leave_a_share_of_the_bound() -> None:
+    permits, server = Permits(64), SlowServer(capacity=64)
+    server.run(permits, 100)
+    server.capacity = 1
+    server.run(permits, 1_000)
+    assert permits.limit == 8
+
+
+def test_kinds_of_requests_are_not_compared_with_one_another() -> None:
+    permits = Permits(32)
+    for _ in range(2_000):
+        for kind, took_s in (("read", 1.0), ("write", 0.001)):
+            assert permits.try_acquire()
+            permits.release()
+            permits.learn(None, took_s, kind)
+    assert permits.limit == 32
 
 
 def test_limit_over_several_pages_asks_for_what_is_left(

@@ -8,19 +8,29 @@ from collections.abc import Callable
 from typing import Final
 
 from treering.errors import EngineTimeoutError, OverloadedError
+from treering.fanout.latency import LatencyTrend
 
 ATTEMPTS_MAX: Final = 4
 """How often one request is sent at most."""
 
 BACKOFF_S: Final = 0.05
 
+RISE_FLAT: Final = 1.5
+"""Up to this many times the usual latency, more requests in flight do no harm."""
+
+RISE_MAX: Final = 3.0
+"""From this many times the usual latency on, requests only wait for one another."""
+
+SLOWED_SHARE_MIN: Final = 1 / 8
+"""Slow answers alone leave at least this share of the bound: they come, after all."""
+
 
 class Permits:
     """How many requests of a store may be in flight, shared by all its threads.
 
-    Grows while all goes well and halves when requests time out or are turned away: additive
-    increase, multiplicative decrease, between 1 and ``most``. Losses of requests that were in
-    flight together halve it once.
+    Grows while latency is flat, shrinks by an eighth when it has risen, and halves when requests
+    time out or are turned away: additive increase, multiplicative decrease, between 1 and
+    ``most``. Requests that were in flight together shrink it once.
     """
 
     def __init__(self, most: int) -> None:
@@ -35,6 +45,7 @@ class Permits:
         self._room = threading.Condition()
         self._listeners: OrderedDict[int, Callable[[], None]] = OrderedDict()
         self._tickets = 0
+        self._trends: dict[object, LatencyTrend] = {}
 
     @property
     def limit(self) -> int:
@@ -70,18 +81,43 @@ class Permits:
         for listener in told:
             listener()
 
-    def learn(self, error: BaseException | None) -> None:
-        """Adapt the bound to the outcome of a request; None: it went well."""
+    def learn(
+        self, error: BaseException | None, took_s: float | None = None, kind: object = None
+    ) -> None:
+        """Adapt the bound to the outcome of a request.
+
+        Args:
+            error: What went wrong; None: it went well.
+            took_s: How long it took; None where nobody knows.
+            kind: What kind of request it was: only those of one kind are compared.
+        """
         with self._room:
             if error is None:
-                self._allowed = min(float(self.most), self._allowed + 1 / self._allowed)
-            elif is_overload(error) and self._settled > self._quiet_until:
-                self._allowed = max(1.0, self._allowed / 2)
-                self._quiet_until = self._settled + self._in_flight
+                self._adapt(1.0 if took_s is None else self._rise(took_s, kind))
+            elif is_overload(error):
+                self._shrink(1 / 2, least=1.0)
             self._room.notify_all()
             told = self._take_listeners()
         for listener in told:
             listener()
+
+    def _rise(self, took_s: float, kind: object) -> float:
+        trend = self._trends.get(kind)
+        if trend is None:
+            trend = self._trends[kind] = LatencyTrend()
+        trend.add(took_s)
+        return trend.rise
+
+    def _adapt(self, rise: float) -> None:
+        if rise <= RISE_FLAT:
+            self._allowed = min(float(self.most), self._allowed + 1 / self._allowed)
+        elif rise >= RISE_MAX:
+            self._shrink(7 / 8, least=max(1.0, self.most * SLOWED_SHARE_MIN))
+
+    def _shrink(self, factor: float, *, least: float) -> None:
+        if self._settled > self._quiet_until and self._allowed > least:
+            self._allowed = max(least, self._allowed * factor)
+            self._quiet_until = self._settled + self._in_flight
 
     def wait_for_room(self, timeout_s: float) -> None:
         """Wait until another thread gives a permit back, at most ``timeout_s``."""

@@ -65,6 +65,7 @@ class FanOut(Protocol[R]):
 class _Answer(Generic[R]):
     request: R
     future: Future[Any]
+    took_s: float
 
 
 class _Inbox(Generic[R]):
@@ -181,10 +182,11 @@ def _send(
 
     def settle(settled: Future[Any]) -> None:
         # This runs where the engine settles futures: the outcome is looked at by the consumer.
+        took_s = clock() - began_s
         permits.release()
         if watch is not None:
-            watch.on_settled(clock() - began_s)
-        answers.put(_Answer(request, settled))
+            watch.on_settled(took_s)
+        answers.put(_Answer(request, settled, took_s))
 
     future.add_done_callback(settle)
     return future
@@ -232,7 +234,7 @@ def _settle(
     watch: Watch | None,
 ) -> None:
     error = _cancelled() if answer.future.cancelled() else answer.future.exception()
-    permits.learn(error)
+    permits.learn(error, answer.took_s, type(fan_out))
     if error is None:
         fan_out.on_result(answer.request, answer.future.result())
     elif isinstance(error, TreeringError):
