@@ -1,7 +1,7 @@
 """Connecting to a cluster: who logs in, which datacentre, which protocol.
 
-Rules of this file: one session of our own on one cluster; what is set is set here and not left
-to the driver's defaults; no error, repr or log line holds a password.
+Rules of this file: two sessions of our own on one cluster, the second one for writes; what is set
+is set here and not left to the driver's defaults; no error, repr or log line holds a password.
 """
 
 from __future__ import annotations
@@ -73,6 +73,7 @@ def open_link(
             cluster = _cluster_of(url, credentials, ssl_context, version)
             session = cluster.connect()
             _check_datacentre(url, cluster)
+            writes = cluster.connect()
             break
         except Exception as error:
             wrong_dc = _wrong_datacentre(url, cluster)
@@ -87,6 +88,7 @@ def open_link(
             log.info("%s does not speak version %d of the protocol", url.where, version)
     return Link(
         session,
+        writes,
         is_cluster_ours=True,
         where=url.where,
         consistency=url.consistency,
@@ -106,11 +108,13 @@ def link_of_session(session: Session, *, consistency: str, timeout_s: float) -> 
     where = ", ".join(str(host.endpoint) for host in session.cluster.metadata.all_hosts())
     try:
         own = session.cluster.connect()
+        writes = session.cluster.connect()
     except Exception as error:
         raise engine_error_of(error, f"opening a session on {where}") from error
     try:
         link = Link(
             own,
+            writes,
             is_cluster_ours=False,
             where=where,
             consistency=consistency,
@@ -121,6 +125,7 @@ def link_of_session(session: Session, *, consistency: str, timeout_s: float) -> 
         return link
     except ValueError as error:
         own.shutdown()
+        writes.shutdown()
         raise UsageError(
             f"the driver's cluster cannot be used: {error}",
             hint="make the Cluster with execution_profiles= instead of legacy parameters",

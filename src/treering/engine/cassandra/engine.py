@@ -308,7 +308,7 @@ class CassandraEngine(SeriesPart):
             settle(future, None)
             return
         try:
-            self._link.send(batch).add_callbacks(
+            self._link.send_write(batch).add_callbacks(
                 lambda _: self._send_next(future, batches, spec, what),
                 lambda error: self._fail(future, error, spec, what, is_write=True),
             )
@@ -396,7 +396,7 @@ class CassandraEngine(SeriesPart):
         try:
             self._check_table(spec)
             mark = self._catalog.buckets.mark(spec, series, bucket, now_s=int(time.time()))
-            self._link.send(mark).add_callbacks(succeed, fail)
+            self._link.send_write(mark).add_callbacks(succeed, fail)
         except Exception as error:  # noqa: BLE001
             fail(error)
         return future

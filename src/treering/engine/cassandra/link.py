@@ -47,7 +47,7 @@ class Link:
     """A session with its prepared statements.
 
     Attributes:
-        session: Our own session.
+        session: Our own session, for all but readings that are written.
         where: The nodes it was opened on, for people.
         local_dc: The datacentre that it talks to.
         consistency: The level of reads and writes.
@@ -57,6 +57,7 @@ class Link:
     def __init__(
         self,
         session: Session,
+        writes: Session,
         *,
         is_cluster_ours: bool,
         where: str,
@@ -71,7 +72,10 @@ class Link:
         self.catalog_consistency = (
             self.consistency if self.consistency in strong else ConsistencyLevel.LOCAL_QUORUM
         )
-        session.client_protocol_handler = RawProtocolHandler
+        # On a connection of their own, writes do not wait behind pages of megabytes.
+        self._writes = writes
+        for own in (session, writes):
+            own.client_protocol_handler = RawProtocolHandler
         self._is_cluster_ours = is_cluster_ours
         settings = {
             "retry_policy": OnceRetryPolicy(),
@@ -159,6 +163,14 @@ class Link:
             statement,
             execution_profile=self._raw_profile,
             paging_state=cursor,
+            timeout=time_left_s(self.timeout_s),
+        )
+
+    def send_write(self, statement: Any) -> Any:
+        """Start a write of readings; return the driver's future."""
+        return self._writes.execute_async(
+            statement,
+            execution_profile=self._raw_profile,
             timeout=time_left_s(self.timeout_s),
         )
 
@@ -364,7 +376,7 @@ class Link:
         return versions - {None}
 
     def close(self) -> None:
-        """Close the session, and the cluster where it is ours."""
+        """Close the sessions, and the cluster where it is ours."""
         self._preparing.shutdown(wait=False, cancel_futures=True)
         # The driver may complain about what it was doing; nobody can act on that any more.
         with contextlib.suppress(Exception):
@@ -372,6 +384,7 @@ class Link:
                 self.session.cluster.shutdown()
             else:
                 self.session.shutdown()
+                self._writes.shutdown()
 
 
 def _local_dc_of(policy: Any) -> str:
