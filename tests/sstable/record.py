@@ -30,6 +30,9 @@ NODES: Final[dict[str, dict[str, Any]]] = {
     "nb": {},
     "oa": {"storage_mode": "NONE"},
     "da": {"storage_mode": "NONE", "yaml": {"sstable": {"selected_format": "bti"}}},
+    "nb-4.1": {"version": "4.1.10"},
+    "nb-4.0": {"version": "4.0.19"},
+    "me": {"version": "3.11.19"},
 }
 
 

@@ -51,10 +51,7 @@ def check_tables(found: dict[str, SSTableFacts]) -> None:
     assert found["deletes"].deletions.count == 9
     assert found["spread"].deletions.count == 580
     assert len(found["spread"].deletions.points_s) <= 101
-    assert (found["keys"].compressor, found["keys"].chunk_bytes) in (
-        ("DeflateCompressor", 4_096),
-        ("LZ4Compressor", 16_384),  # As a flush writes it.
-    )
+    assert (found["keys"].compressor, found["keys"].chunk_bytes) == ("DeflateCompressor", 4_096)
     assert found["types"].clustering_start is not None
     assert found["types"].clustering_start.values[0] == "é".encode()
     half_year_on = 182 * 86_400 + (found["spread"].min_deletion_s or 0)

@@ -7,6 +7,7 @@ number; drop times are summed to the last digit as Cassandra sums them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -54,10 +55,10 @@ class EstimatedHistogram:
             raise UsageError(
                 f"a histogram of {self.offsets.shape} bounds cannot have {self.counts.shape} counts"
             )
-        if (self.offsets[1:] <= self.offsets[:-1]).any():
+        # Counting is the quickest question to ask a short array; thousands of files ask it.
+        if np.count_nonzero(self.offsets[1:] <= self.offsets[:-1]):
             raise UsageError("the bounds of a histogram must rise")
-        # As unsigned numbers the negative ones are the largest: one pass finds them.
-        if self.overflow < 0 or int(self.counts.view(np.uint64).max(initial=0)) > _I64_MAX:
+        if self.overflow < 0 or np.count_nonzero(self.counts < 0):
             raise UsageError("a histogram counted fewer than 0 values")
 
     @classmethod
@@ -203,9 +204,12 @@ class DropTimeHistogram:
             raise UsageError(
                 f"{self.points_s.shape} drop times cannot have {self.counts.shape} counts"
             )
-        if not (self.points_s[1:] > self.points_s[:-1]).all():
+        if not len(self.points_s):
+            return
+        # Where all rise, only the ends can be infinite; nothing rises above what is no number.
+        if np.count_nonzero(self.points_s[1:] > self.points_s[:-1]) != len(self.points_s) - 1:
             raise UsageError("drop times must rise")
-        if not np.isfinite(self.points_s).all():
+        if not math.isfinite(self.points_s[0]) or not math.isfinite(self.points_s[-1]):
             raise UsageError("a drop time must be a number")
 
     @classmethod

@@ -33,6 +33,7 @@ _TITLES: Final = {
     HEADER: "HEADER",
 }
 _NAMES: Final = {ordinal: f"{_FILE} ({title})" for ordinal, title in _TITLES.items()}
+_READ: Final = (VALIDATION, STATS, HEADER)
 _KNOWN_BYTES_MAX: Final = 16 << 10
 _COMPONENTS_MAX: Final = 16
 _CRC_BYTES: Final = 4
@@ -114,12 +115,13 @@ def _split(data: bytes, version: FormatVersion) -> dict[int, Cursor]:
             )
         if crc_bytes:
             _check_crc(data, end, zlib.crc32(data[offset:end]), ordinal)
-        parts[ordinal] = Cursor(data, _NAMES.get(ordinal, _FILE), start=offset, end=end)
-    for ordinal in (VALIDATION, STATS, HEADER):
-        if ordinal not in parts:
-            raise CorruptDataError(
-                f"Statistics.db is corrupt: it has no {_TITLES[ordinal]} component", offset=0
-            )
+        if ordinal in _READ:
+            parts[ordinal] = Cursor(data, _NAMES[ordinal], start=offset, end=end)
+    if len(parts) < len(_READ):
+        missing = next(ordinal for ordinal in _READ if ordinal not in parts)
+        raise CorruptDataError(
+            f"Statistics.db is corrupt: it has no {_TITLES[missing]} component", offset=0
+        )
     return parts
 
 
