@@ -35,6 +35,10 @@ NODES: Final[dict[str, dict[str, Any]]] = {
     "me": {"version": "3.11.19"},
 }
 
+# The tool of 3.11 ends at a file whose least and largest clustering differ in length, which an
+# open range deletion makes.
+NOT_FOR_3_11: Final = ("deletes", "types")
+
 
 @dataclass(frozen=True)
 class ToolCall:
@@ -62,7 +66,12 @@ class ToolCall:
 
 def call_tool(ring: LocalCassandra, root: Path) -> list[ToolCall]:
     """Run sstablemetadata over all tables' files, as of now and as of half a year later."""
-    files = sorted(root.glob("*/*-Data.db"))
+    left_out = NOT_FOR_3_11 if ring.version.startswith("3.") else ()
+    files = [
+        path
+        for path in sorted(root.glob("*/*-Data.db"))
+        if path.parent.name.rpartition("-")[0] not in left_out
+    ]
     calls = []
     for gc_grace_s in (0, -HALF_YEAR_S):
         start_s = int(time.time())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cassandra_fixtures import driver_session
-from tests.sstable.record import NODES, ToolCall, call_tool, recording
+from tests.sstable.record import NODES, NOT_FOR_3_11, ToolCall, call_tool, recording
 from tests.sstable.tables import KEYSPACE, SCHEMA, make_tables
 from tests.sstable.tool_text import check_against_tool, check_ratio, parse_tool
 from treering.sstable.facts import SSTableFacts
@@ -23,12 +23,14 @@ def check_all(scan: SSTableScan, root: Path, calls: list[ToolCall]) -> dict[str,
     for call in calls:
         printed = parse_tool(call.text)
         for facts in scan.facts:
+            by_table[facts.table] = facts
             if "." in facts.table:  # The tool does not take an index's folder.
+                continue
+            if facts.version == "me" and facts.table in NOT_FOR_3_11:
                 continue
             tool = printed.pop(facts.path.replace(str(root), call.root, 1))
             check_against_tool(facts, tool)
             check_ratio(facts, tool, call.gc_before_s)
-            by_table[facts.table] = facts
         assert not printed, f"files that were not found: {sorted(printed)}"
     return by_table
 
@@ -68,7 +70,7 @@ def test_recorded_files_say_what_the_tool_printed(name: str) -> None:
     if name == "nb":
         assert found["pending"].pending_repair == "11111111-2222-1333-8444-555555555555"
         assert found["older"].version == "na"
-    else:
+    elif name in ("oa", "da"):
         assert found["partitions"].has_partition_deletions is True
         assert found["ttl"].has_partition_deletions is False
         assert 0 < (found["sharded"].token_space_coverage or 0) <= 1
