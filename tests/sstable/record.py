@@ -1,6 +1,6 @@
 """Files of real nodes, with what sstablemetadata printed of them, kept for tests without a node.
 
-``python -m tests.sstable.record nb oa da`` writes them anew. A recording is a zip with a folder
+``python -m tests.sstable.record nb oa`` writes them anew. A recording is a zip with a folder
 ``samples`` as a node's data directory has it, ``tool.json`` (texts and the time of each call).
 """
 
@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from tests.cassandra_fixtures import driver_session
+from tests.cassandra_fixtures import NODES, driver_session
 from tests.sstable.craft import as_na, with_pending_repair
 from tests.sstable.tables import KEYSPACE, make_tables
 from treering.testing import LocalCassandra
@@ -26,15 +26,15 @@ from treering.testing import LocalCassandra
 FOLDER: Final = Path(__file__).parent / "data"
 TOOL: Final = "tool.json"
 HALF_YEAR_S: Final = 182 * 86_400
-NODES: Final[dict[str, dict[str, Any]]] = {
-    "nb": {},
-    "oa": {"storage_mode": "NONE"},
-    "da": {"storage_mode": "NONE", "yaml": {"sstable": {"selected_format": "bti"}}},
-    "nb-4.1": {"version": "4.1.10"},
-    "nb-4.0": {"version": "4.0.19"},
-    "me": {"version": "3.11.19"},
+# Which of the suite's nodes each recording is of.
+RECORDINGS: Final = {
+    "nb": "5.0",
+    "oa": "5.0 oa",
+    "da": "5.0 da",
+    "nb-4.1": "4.1",
+    "nb-4.0": "4.0",
+    "me": "3.11",
 }
-
 # The tool of 3.11 ends at a file whose least and largest clustering differ in length, which an
 # open range deletion makes.
 NOT_FOR_3_11: Final = ("deletes", "types")
@@ -90,7 +90,10 @@ def call_tool(ring: LocalCassandra, root: Path) -> list[ToolCall]:
 
 def record(name: str) -> None:
     """Write one recording."""
-    with LocalCassandra(**NODES[name]) as ring, tempfile.TemporaryDirectory() as scratch:
+    with (
+        LocalCassandra(**NODES[RECORDINGS[name]]) as ring,
+        tempfile.TemporaryDirectory() as scratch,
+    ):
         with driver_session(ring, protocol_version=4) as session:
             make_tables(ring, session)
         root = Path(scratch) / KEYSPACE
@@ -149,5 +152,5 @@ def recording(name: str) -> Iterator[tuple[Path, list[ToolCall]]]:
 
 
 if __name__ == "__main__":
-    for wanted in sys.argv[1:] or NODES:
+    for wanted in sys.argv[1:] or RECORDINGS:
         record(wanted)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cassandra_fixtures import driver_session
-from tests.sstable.record import NODES, NOT_FOR_3_11, ToolCall, call_tool, recording
+from tests.cassandra_fixtures import driver_session, on_nodes
+from tests.sstable.record import NOT_FOR_3_11, RECORDINGS, ToolCall, call_tool, recording
 from tests.sstable.tables import KEYSPACE, SCHEMA, make_tables
 from tests.sstable.tool_text import check_against_tool, check_ratio, parse_tool
 from treering.sstable.facts import SSTableFacts
@@ -60,7 +59,7 @@ def check_tables(found: dict[str, SSTableFacts]) -> None:
     assert 0 < (found["spread"].droppable_ratio(half_year_on) or 0) < 2
 
 
-@pytest.mark.parametrize("name", NODES)
+@pytest.mark.parametrize("name", RECORDINGS)
 def test_recorded_files_say_what_the_tool_printed(name: str) -> None:
     with recording(name) as (folder, calls):
         found = check_all(scan_sstables([folder]), folder / KEYSPACE, calls)
@@ -84,30 +83,15 @@ def test_an_index_is_a_table_of_its_own() -> None:
     assert found["indexed.by_value"].first_token is None  # Its partitioner is another.
 
 
-@pytest.fixture(scope="module")
-def wide_node(cassandra_programs: None) -> Iterator[LocalCassandra]:
-    """Return a node that writes the bti format."""
-    with LocalCassandra(**NODES["da"]) as ring:
-        yield ring
-
-
-def check_node(ring: LocalCassandra, version: str) -> None:
-    """Make tables on a node and compare its files with what its own tool prints."""
-    keyspace = f"{KEYSPACE}_{version}"
-    with driver_session(ring, protocol_version=4) as session:
-        make_tables(ring, session, keyspace)
-    root = ring.data_folders()[0] / keyspace
-    scan = scan_sstables([root])
-    found = check_all(scan, root, call_tool(ring, root))
-    check_tables(found)
-    assert {facts.version for facts in scan.facts} == {version}
+@on_nodes(*RECORDINGS.values())
+def test_files_of_a_node_say_what_its_own_tool_prints(cassandra_of: LocalCassandra) -> None:
+    with driver_session(cassandra_of, protocol_version=4) as session:
+        make_tables(cassandra_of, session)
+        try:
+            root = cassandra_of.data_folders()[0] / KEYSPACE
+            scan = scan_sstables([root])
+            check_tables(check_all(scan, root, call_tool(cassandra_of, root)))
+        finally:
+            session.execute(f"DROP KEYSPACE {KEYSPACE}")
     assert {snapshot.name for snapshot in scan.snapshots} == {"kept"}
     assert all(snapshot.files == 1 for snapshot in scan.snapshots if snapshot.table != "sharded")
-
-
-def test_a_node_of_5_in_its_default_mode(cassandra_node: LocalCassandra) -> None:
-    check_node(cassandra_node, "nb")
-
-
-def test_a_node_of_5_with_bti(wide_node: LocalCassandra) -> None:
-    check_node(wide_node, "da")

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.sstable.craft import STATS, join, split
-from tests.sstable.record import NODES, recording
+from tests.sstable.record import RECORDINGS, recording
 from treering.errors import CorruptDataError
 from treering.sstable.cursor import Cursor
 from treering.sstable.statistics import HEADER, Statistics, parse_statistics
@@ -38,7 +38,7 @@ def good(name: str) -> tuple[tuple[FormatVersion, bytes], ...]:
 @functools.cache
 def all_files() -> tuple[tuple[FormatVersion, bytes], ...]:
     """Return the Statistics.db of every recording, and one without checksums."""
-    return (*(file for name in NODES for file in good(name)), without_checksums())
+    return (*(file for name in RECORDINGS for file in good(name)), without_checksums())
 
 
 def without_checksums() -> tuple[FormatVersion, bytes]:

@@ -14,6 +14,13 @@ def record(kind: str, path: str = "", time_ms: int = 0, files: int = 0) -> str:
     return f"{kind}:[{path},{time_ms},{files}][{record_checksum(kind, path, time_ms, files)}]"
 
 
+FOLDER = "/tmp/plant/node0/data/plant/r-11d15dd0ecdc11f1b391e7268b8596a1"
+OF_A_NODE = f"""ADD:[{FOLDER}/nb-4-big-,0,8][1640672049]
+REMOVE:[{FOLDER}/nb-3-big-,1796056561763,8][1215084202]
+REMOVE:[{FOLDER}/nb-2-big-,1796056552433,8][2593603858]
+REMOVE:[{FOLDER}/nb-1-big-,1796056546197,8][3661448474]
+COMMIT:[,0,0][2613697770]
+"""
 ADD = record("ADD", "/data/ks/t/nb-3-big-", 0, 8)
 REMOVE = record("REMOVE", "/data/ks/t/nb-1-big-", 1_764_000_000_000, 8)
 COMMIT = record("COMMIT", "", 1_764_000_000_500, 0)
@@ -23,6 +30,13 @@ ABORT = record("ABORT", "", 1_764_000_000_500, 0)
 def dead(*lines: str) -> frozenset[str]:
     """Return what a log of these lines calls dead."""
     return parse_transaction_log("\n".join(lines).encode()).dead
+
+
+def test_the_log_of_a_nodes_compaction_is_read() -> None:
+    log = parse_transaction_log(OF_A_NODE.encode())
+    assert log.is_committed
+    assert log.broken_lines == 0
+    assert (log.added, log.removed) == ({"nb-4-big"}, {"nb-3-big", "nb-2-big", "nb-1-big"})
 
 
 def test_until_it_is_committed_what_it_adds_does_not_count() -> None:
