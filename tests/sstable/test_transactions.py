@@ -36,7 +36,8 @@ def test_the_log_of_a_nodes_compaction_is_read() -> None:
     log = parse_transaction_log(OF_A_NODE.encode())
     assert log.is_committed
     assert log.broken_lines == 0
-    assert (log.added, log.removed) == ({"nb-4-big"}, {"nb-3-big", "nb-2-big", "nb-1-big"})
+    assert log.added == {"nb-4-big"}
+    assert log.removed == {"nb-3-big", "nb-2-big", "nb-1-big"}
 
 
 def test_until_it_is_committed_what_it_adds_does_not_count() -> None:
