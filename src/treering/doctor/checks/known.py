@@ -85,7 +85,7 @@ def ttl_s_of(facts: TableFacts) -> int | None:
     None where readings live for ever, or nobody knows.
     """
     default_s = None if facts.schema is None else facts.schema.default_ttl_s
-    if default_s:
+    if default_s is not None and default_s > 0:
         return default_s
     files = [file for _, file in files_of(facts) if file.rows]
     if not files or any(file.max_deletion_s is None for file in files):

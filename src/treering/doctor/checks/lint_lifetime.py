@@ -95,7 +95,7 @@ def _no_default_ttl(facts: TableFacts, thresholds: Thresholds) -> Finding | None
 
 def _expiry_cap(facts: TableFacts, thresholds: Thresholds) -> Finding | None:
     ttl_s = _default_ttl_s(facts)
-    if not ttl_s:
+    if ttl_s is None or ttl_s <= 0:
         return None
     now_s, refused_s = now_s_of(facts), refused_from_s_of(facts, ttl_s)
     if refused_s - now_s > thresholds.horizon_s:
@@ -134,7 +134,7 @@ def _exceeds_s(file: SSTableFacts, ttl_s: int) -> int:
 
 def _mixed_ttl(facts: TableFacts, thresholds: Thresholds) -> Finding | None:
     ttl_s = _default_ttl_s(facts)
-    if not _is_twcs(facts) or not ttl_s:
+    if not _is_twcs(facts) or ttl_s is None or ttl_s <= 0:
         return None
     longer: list[SSTableFacts] = []
     for node in facts.nodes:

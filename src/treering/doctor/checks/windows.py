@@ -46,7 +46,7 @@ def window_of(schema: SchemaFacts | None, over_s: int) -> Window | None:
     options = twcs_of(schema)
     if options is None:
         return None
-    return Window(unit=options.unit, size=options.size, count=1).over(over_s)
+    return Window(unit=options.unit, size=options.size, count=1).over(max(over_s, 1))
 
 
 def state_of(file: SSTableFacts) -> str:
