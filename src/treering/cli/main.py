@@ -16,6 +16,7 @@ from treering.cli.create import create
 from treering.cli.delete import delete, drop_series
 from treering.cli.demo import demo
 from treering.cli.design import design
+from treering.cli.doctor import doctor
 from treering.cli.drop import drop
 from treering.cli.expire import expire
 from treering.cli.explain import explain
@@ -31,8 +32,8 @@ from treering.cli.set_retention import set_retention
 from treering.cli.spool import spool
 
 _EPILOG: Final = (
-    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 incomplete, 130 interrupted, 141 whoever read "
-    "the output went away. "
+    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 incomplete, 4 findings of the doctor, "
+    "130 interrupted, 141 whoever read the output went away. "
     "The store is a folder or cassandra://host/keyspace: --store, or TREERING_URL."
 )
 
@@ -89,6 +90,7 @@ _COMMANDS: Final[tuple[tuple[str, Any], ...]] = (
 for _name, _command in _COMMANDS:
     app.command(_name)(_command)
 app.add_typer(spool, name="spool")
+app.add_typer(doctor, name="doctor")
 
 
 def _write_whole() -> None:

@@ -29,11 +29,19 @@ class Missing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnFacts:
-    """A column of a table: its CQL type, and the order of a clustering column."""
+    """A column of a table: its CQL type, and the order of a clustering column.
+
+    The name is empty where it is not known: files do not name the columns of their key.
+    """
 
     name: str
     type: str
     is_descending: bool = False
+
+    @property
+    def label(self) -> str:
+        """Its name; where only files are known, which do not name their keys, its type."""
+        return self.name or f"<{self.type}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from treering.core.units import parse_bytes, parse_whole_s
+from treering.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,3 +41,44 @@ class Thresholds:
     expired_bytes_ratio_max: float = 0.2
     horizon_s: int = 365 * 86_400
     throughput_bytes_per_s: int = 64 * 1_048_576
+
+
+def parse_thresholds(pairs: Iterable[str]) -> Thresholds:
+    """Return thresholds with what ``name=value`` texts say instead of the usual numbers.
+
+    Bytes are read as sizes (``100MB``), lengths of time with their unit (``365d``).
+
+    Raises:
+        UsageError: An unknown name, one twice, or a value that is none.
+    """
+    given: dict[str, Any] = {}
+    names = [field.name for field in fields(Thresholds)]
+    for pair in pairs:
+        name, _, text = pair.partition("=")
+        name = name.strip().replace("-", "_")
+        if name not in names or name in given:
+            raise UsageError(
+                f"{pair!r} sets no threshold, or one twice", hint=f"use one of {', '.join(names)}"
+            )
+        given[name] = _value_of(name, text.strip())
+    return Thresholds(**given)
+
+
+def _value_of(name: str, text: str) -> int | float:
+    if name.endswith("_ratio_max"):
+        return _number(name, text, float)
+    if name.endswith("_horizon_s") or name == "horizon_s":
+        return parse_whole_s(text)
+    if "bytes" in name:
+        return parse_bytes(text.removesuffix("/s"))
+    return _number(name, text, int)
+
+
+def _number(name: str, text: str, kind: type[int] | type[float]) -> int | float:
+    try:
+        value = kind(text.replace(",", "").replace("_", ""))
+    except ValueError:
+        value = kind(-1)
+    if not 0 <= value < float("inf"):
+        raise UsageError(f"{text!r} is no value of {name}", hint=f"use for instance {name}=4")
+    return value

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import importlib
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -158,11 +159,12 @@ def render_plot(
         title=f"{title or _title(readings)} (UTC)",
         width=columns,
         height=height,
-        x_label=_tick,
+        x_label=render_tick,
     )
 
 
-def _tick(time_s: float, span_s: float) -> str:
+def render_tick(time_s: float, span_s: float) -> str:
+    """Return an instant as short as the length of the axis allows; at most 8 characters."""
     moment = dt.datetime.fromtimestamp(time_s, tz=dt.UTC)
     if span_s > 3 * DAY_S:
         return moment.strftime("%y-%m-%d")
@@ -182,6 +184,21 @@ def write_png(readings: Readings, path: Path, *, title: str = "") -> None:
         UsageError: Nothing to draw.
     """
     lines = plan_lines(readings, points_max=_PNG_POINTS)
+    write_lines_png(lines, path, title=title or _title(readings))
+
+
+def write_lines_png(lines: Sequence[PlotLine], path: Path, *, title: str) -> None:
+    """Write lines over one axis of time as a PNG file.
+
+    Raises:
+        MissingExtraError: Matplotlib is not installed.
+        UsageError: No line, or more than a picture shows.
+    """
+    if not lines or len(lines) > _LINES_MAX:
+        raise UsageError(
+            f"{len(lines)} lines cannot be drawn; a picture shows 1 to {_LINES_MAX}",
+            hint="draw fewer tables, with --keyspace and --table",
+        )
     figure_module = _import("matplotlib.figure", "drawing a PNG")
     agg = _import("matplotlib.backends.backend_agg", "drawing a PNG")
     dates = _import("matplotlib.dates", "drawing a PNG")
@@ -195,7 +212,7 @@ def write_png(readings: Readings, path: Path, *, title: str = "") -> None:
     locator = dates.AutoDateLocator(tz=dt.UTC)
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator, tz=dt.UTC))
-    axes.set_title(title or _title(readings))
+    axes.set_title(title)
     axes.set_xlabel("UTC")
     axes.grid(visible=True, alpha=0.3)
     if len(lines) > 1:

@@ -104,4 +104,8 @@ def _missing_text(facts: TableFacts) -> list[str]:
         if missing.node
         else f"{missing.what}: {missing.why}"
         for missing in facts.missing
+    ] + [
+        f"{node.node}: {problem.path}: {problem.message}"
+        for node in facts.nodes
+        for problem in node.problems
     ]

@@ -100,7 +100,7 @@ def check_growth(
         )
     over = worst is not None and (is_over_ceiling(worst, budget))
     assert facts.schema is not None
-    key = ", ".join(column.name for column in facts.schema.partition_key)
+    key = ", ".join(column.label for column in facts.schema.partition_key)
     return [
         Finding(
             id="unbounded-partition",
@@ -116,7 +116,7 @@ def check_growth(
             cure="put a bucket of event time into the key, as the design says: a key cannot be "
             "altered, so that needs a new table, writes to both, and the history copied",
             commands=(f"treering design --table cassandra://HOST/{facts.keyspace}/{facts.table}",),
-            cost=rewrite_cost(facts, thresholds, what="the table, copied,"),
+            cost=rewrite_cost(facts, thresholds, what="the copied table"),
             facts=_growth_facts(worst, growth, budget),
             impact_bytes=live_bytes_of(facts),
         )

@@ -83,7 +83,9 @@ def key_shape_of(facts: TableFacts) -> KeyShape:
     if design is not None:
         why = "the design in its comment has a bucket"
         return KeyShape(shape="bucketed", time=time, why=why, width_s=design.bucket.length_s)
-    are_names_known = schema.options is not None
+    # Files do not name the columns of their key.
+    has_names = all(column.name for column in schema.partition_key)
+    are_names_known = schema.options is not None and has_names
     found = _bucket_of(facts, are_names_known=are_names_known)
     if found is not None:
         column, why = found
@@ -96,11 +98,11 @@ def _bucket_of(facts: TableFacts, *, are_names_known: bool) -> tuple[ColumnFacts
     assert facts.schema is not None
     for column in facts.schema.partition_key:
         if column.type in ("date", "timestamp"):
-            return column, f"{column.name} is a {column.type}"
+            return column, f"{column.label} is a {column.type}"
         if are_names_known and _is_bucket_name(column.name):
             return column, f"{column.name} is named like a bucket"
     dated = _dated_column(facts)
-    return None if dated is None else (dated, f"{dated.name} holds times near to the write times")
+    return None if dated is None else (dated, f"{dated.label} holds times near to the write times")
 
 
 def _shape_of(facts: TableFacts, *, are_names_known: bool) -> tuple[Shape, str]:
@@ -109,7 +111,7 @@ def _shape_of(facts: TableFacts, *, are_names_known: bool) -> tuple[Shape, str]:
     if any(not _is_readable(column) for column in key):
         return "unknown", "the key may hold a bucket in a form that cannot be read"
     if are_names_known or any(True for _ in _keys_of(facts)):
-        names = ", ".join(column.name for column in key)
+        names = ", ".join(column.label for column in key)
         return "unbucketed", f"the key is {names}, and none of it is a time"
     if _has_same_ends(facts):
         return "unbucketed", "files months apart begin and end with the same partitions"

@@ -6,7 +6,7 @@ from treering.core.ddl import quote, render_alter_table
 from treering.core.design import Design
 from treering.core.units import render_duration
 from treering.core.workload import Strategy
-from treering.doctor.checks.commands import alter_table, cql_name, rewrite_cost
+from treering.doctor.checks.commands import alter_table, rewrite_cost
 from treering.doctor.checks.key_shape import key_shape_of
 from treering.doctor.checks.known import comment_problem, design_in_comment
 from treering.doctor.checks.lint_options import AGGRESSIVE
@@ -38,7 +38,7 @@ def _ascending(facts: TableFacts, thresholds: Thresholds) -> Finding | None:
         check="partitions",
         severity="notice",
         table=facts.name,
-        evidence=f"clustering order {cql_name(shape.time.name)} ASC in partitions without a bucket",
+        evidence=f"clustering order {shape.time.label} ASC in partitions without a bucket",
         cause="ascending is CQL's default; nothing asked for the newest reading first",
         consequence="the latest readings stand at the end of a partition that only grows: reads "
         "of them walk its index backwards, and a plain LIMIT starts at the oldest, where expired "
@@ -46,7 +46,7 @@ def _ascending(facts: TableFacts, thresholds: Thresholds) -> Finding | None:
         cure="declare the order descending in the new table that the missing bucket asks for; the "
         "order of a table cannot be altered",
         commands=(f"treering design --table cassandra://HOST/{facts.keyspace}/{facts.table}",),
-        cost=rewrite_cost(facts, thresholds, what="the table, copied,"),
+        cost=rewrite_cost(facts, thresholds, what="the copied table"),
     )
 
 
@@ -104,7 +104,7 @@ def differences_of(schema: SchemaFacts, design: Design) -> tuple[str, ...]:
     aggressive = (schema.compaction or {}).get(AGGRESSIVE, "false").strip().lower()
     asked = str(design.choices.unsafe_aggressive_expiration).lower()
     pairs.append((AGGRESSIVE, aggressive, asked))
-    key = ", ".join(column.name for column in schema.partition_key)
+    key = ", ".join(column.label for column in schema.partition_key)
     pairs.append(("partition key", key, "series, bucket"))
     return tuple(
         f"{name} is {there}, the comment's design says {wanted}"

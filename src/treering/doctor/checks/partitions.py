@@ -132,7 +132,7 @@ def _narrower_commands(facts: TableFacts, budget: Budget) -> tuple[str, ...]:
 def _narrower_cost(facts: TableFacts, thresholds: Thresholds, budget: Budget) -> Cost:
     if budget.design is not None:
         return FREE
-    return rewrite_cost(facts, thresholds, what="the table, copied,")
+    return rewrite_cost(facts, thresholds, what="the copied table")
 
 
 # Too small

@@ -1,0 +1,454 @@
+"""From targets to tables: folders, bundles and clusters, joined by keyspace and table.
+
+Rules of this file: a target that cannot be looked at is told and the others stand; a table that
+was dropped and made again is the one with the id of the schema, or of the newest file; Cassandra's
+own keyspaces are left out unless they are named.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeVar
+
+from treering.core.units import render_bytes, render_count
+from treering.doctor.bundle import Bundle, is_bundle, read_bundle
+from treering.doctor.describe import DescribedTable, parse_describe
+from treering.doctor.facts import ClusterFacts, Missing, NodeFacts, SchemaFacts, TableFacts
+from treering.doctor.marshal import schema_of_files
+from treering.errors import TreeringError, UsageError
+from treering.sstable.facts import FileProblem, SnapshotFacts, SSTableFacts
+from treering.sstable.names import parse_file_name
+from treering.sstable_scan import SSTableScan, scan_sstables
+
+SYSTEM_KEYSPACES: Final = frozenset(
+    {
+        "system",
+        "system_auth",
+        "system_distributed",
+        "system_schema",
+        "system_traces",
+        "system_views",
+        "system_virtual_schema",
+        "system_metrics",
+    }
+)
+TableName = tuple[str, str]
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is looked at, and what the caller knows beside it.
+
+    Attributes:
+        now_s: The present, epoch seconds.
+        keyspace: Only this keyspace; None for all but Cassandra's own.
+        table: Only this table; None for all.
+        described: Tables from ``DESCRIBE``.
+        options: Options of every table whose schema is not known otherwise.
+        is_memtable_known: Whether nothing is in memtables: the nodes are stopped or drained.
+    """
+
+    now_s: int
+    keyspace: str | None = None
+    table: str | None = None
+    described: tuple[DescribedTable, ...] = ()
+    options: Mapping[str, object] = field(default_factory=dict)
+    is_memtable_known: bool = False
+
+    def takes(self, keyspace: str, table: str) -> bool:
+        """Return whether a table is looked at."""
+        if self.keyspace is None:
+            is_wanted = keyspace not in SYSTEM_KEYSPACES
+        else:
+            is_wanted = keyspace == self.keyspace
+        return is_wanted and self.table in (None, table)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """Tables of all targets, joined.
+
+    Attributes:
+        tables: In the order of their names.
+        unseen: Targets, nodes and files that belong to no table and could not be seen.
+        errors: What went wrong with whole targets, in the order of the targets.
+    """
+
+    tables: tuple[TableFacts, ...]
+    unseen: tuple[str, ...]
+    errors: tuple[Exception, ...] = ()
+
+
+Live = Callable[[str, Wanted], ClusterFacts]
+"""Collects from a cluster's URL."""
+
+
+def collect_targets(
+    targets: Sequence[str], wanted: Wanted, *, live: Live, progress: Progress | None = None
+) -> Collected:
+    """Return the tables of all targets, joined by keyspace and table.
+
+    Args:
+        targets: ``cassandra://`` URLs, folders, single SSTables and bundles; ``NAME=FOLDER`` says
+            which node a folder is of, and folders of one name are one node's.
+        wanted: What is looked at.
+        live: Collects from a URL.
+        progress: Is called with what is looked at next.
+
+    Cost:
+        Reads folders and bundles, and asks clusters, one after another.
+    """
+    found: list[ClusterFacts] = []
+    unseen: list[str] = []
+    errors: list[Exception] = []
+    for target in targets:
+        if progress is not None:
+            progress(shown(target))
+        try:
+            found.append(collect_target(target, wanted, live=live))
+        except (TreeringError, OSError) as error:
+            errors.append(error)
+            unseen.append(_told(target, error))
+    unseen += [line for facts in found for line in _unseen_of(facts)]
+    tables = tuple(_completed(table, wanted) for table in join_tables(found))
+    return Collected(tables=tables, unseen=tuple(unseen), errors=tuple(errors))
+
+
+def shown(target: str) -> str:
+    """Return a target for people; a URL without what stands before its host and after its path."""
+    scheme, mark, rest = target.partition("://")
+    return f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}" if mark else target
+
+
+def _told(target: str, error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"{error.filename or target}: {error.strerror or error}"
+    message = str(error)
+    return message if shown(target) in message else f"{shown(target)}: {message}"
+
+
+def _unseen_of(facts: ClusterFacts) -> Iterator[str]:
+    for missing in facts.missing:
+        yield render_missing(missing)
+    for problem in facts.problems:
+        yield f"{problem.path}: {problem.message}"
+
+
+def render_missing(missing: Missing) -> str:
+    """Return what is missing, in words."""
+    where = f"{missing.node}: " if missing.node else ""
+    return f"{where}{missing.what}: {missing.why}"
+
+
+def collect_target(target: str, wanted: Wanted, *, live: Live) -> ClusterFacts:
+    """Return what one target says.
+
+    Raises:
+        UsageError: It is nothing that can be looked at.
+        TreeringError: A cluster that does not answer, a bundle that cannot be read.
+        OSError: A folder or file that cannot be read.
+    """
+    if "://" in target:
+        if not target.startswith("cassandra://"):
+            raise UsageError(
+                f"{shown(target)} is no address of a cluster",
+                hint="use cassandra://host[:port][,host…]?local_dc=…, a data folder or a bundle",
+            )
+        return live(target, wanted)
+    node, path = _named(target)
+    if path.is_dir():
+        os.scandir(path).close()  # Says why, where it may not be listed.
+        return _from_folder(path, node or str(path), wanted)
+    if not path.exists():
+        raise UsageError(
+            f"there is no folder or file {path}",
+            hint="name a data folder such as /var/lib/cassandra/data, a bundle, or cassandra://…",
+        )
+    if is_bundle(path):
+        return _from_bundle(path, node, wanted)
+    if parse_file_name(path.name) is None:
+        raise UsageError(
+            f"{path} is neither a bundle nor a file of an SSTable",
+            hint="name a data folder such as /var/lib/cassandra/data, a bundle, or cassandra://…",
+        )
+    return _from_folder(path, node or str(path.parent), wanted)
+
+
+def _named(target: str) -> tuple[str, Path]:
+    name, mark, rest = target.partition("=")
+    if mark and name and "/" not in name and not Path(target).exists():
+        return name, Path(rest)
+    return "", Path(target)
+
+
+def _from_folder(path: Path, node: str, wanted: Wanted) -> ClusterFacts:
+    scan = scan_sstables([path], keyspace=wanted.keyspace, table=wanted.table)
+    seen = _Node(
+        node=node,
+        collected_at_s=wanted.now_s,
+        disk_free_bytes=_free_bytes(path),
+        is_memtable_known=wanted.is_memtable_known,
+    )
+    facts = _from_scan(scan, seen, wanted, target=str(path))
+    here = os.path.realpath(path)
+    if not facts.tables and all(problem.path == here for problem in facts.problems):
+        only = ".".join(filter(None, (wanted.keyspace, wanted.table)))
+        raise UsageError(
+            f"{path} has no table{f' {only}' if only else ''}",
+            hint="is it a data folder of Cassandra, such as /var/lib/cassandra/data?",
+        )
+    return facts
+
+
+def _free_bytes(path: Path) -> int | None:
+    try:
+        volume = os.statvfs(path)
+    except OSError:
+        return None
+    return volume.f_bavail * volume.f_frsize
+
+
+def _from_bundle(path: Path, node: str, wanted: Wanted) -> ClusterFacts:
+    bundle = read_bundle(path, keyspace=wanted.keyspace, table=wanted.table)
+    if bundle.facts is not None:
+        kept = tuple(one for one in bundle.facts.tables if wanted.takes(one.keyspace, one.table))
+        return dataclasses.replace(bundle.facts, target=str(path), tables=kept)
+    assert bundle.scan is not None
+    seen = _Node(node=node or bundle.node, collected_at_s=bundle.made_at_s)
+    facts = _from_scan(bundle.scan, seen, _with_schemas(wanted, bundle), target=str(path))
+    missing = tuple(
+        Missing(node=seen.node, what="left out of the bundle", why=line) for line in bundle.left_out
+    )
+    return dataclasses.replace(facts, missing=(*facts.missing, *missing))
+
+
+def _with_schemas(wanted: Wanted, bundle: Bundle) -> Wanted:
+    described = list(wanted.described)
+    for name, text in bundle.schemas.items():
+        described += parse_describe(text, path=name)
+    return dataclasses.replace(wanted, described=tuple(described))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Node:
+    """What is the same for all tables of a node."""
+
+    node: str
+    collected_at_s: int
+    disk_free_bytes: int | None = None
+    is_memtable_known: bool = False
+
+
+def _from_scan(scan: SSTableScan, seen: _Node, wanted: Wanted, *, target: str) -> ClusterFacts:
+    parts: dict[TableName, _Parts] = {}
+    for place in scan.tables:
+        if place.kind == "live" and "." not in place.table:
+            parts.setdefault((place.keyspace, place.table), _Parts()).ids.add(place.table_id)
+    folders = {os.path.dirname(one.path): (one.keyspace, one.table) for one in scan.facts}
+    for file in scan.facts:
+        parts.setdefault(_owner(file.keyspace, file.table), _Parts()).files.append(file)
+    for snapshot in scan.snapshots:
+        name = _owner(snapshot.keyspace, snapshot.table)
+        parts.setdefault(name, _Parts()).snapshots.append(snapshot)
+    orphans = []
+    for problem in scan.problems:
+        owner = _owner_of_path(problem.path, folders, scan)
+        if owner is None:
+            orphans.append(problem)
+        else:
+            parts.setdefault(owner, _Parts()).problems.append(problem)
+    tables = [
+        _table(name, some, seen, wanted)
+        for name, some in sorted(parts.items())
+        if wanted.takes(*name)
+    ]
+    return ClusterFacts(target=target, tables=tuple(tables), problems=tuple(orphans))
+
+
+def _owner(keyspace: str, table: str) -> TableName:
+    # The files of a secondary index belong to its table.
+    return keyspace, table.partition(".")[0]
+
+
+def _owner_of_path(
+    path: str, folders: Mapping[str, TableName], scan: SSTableScan
+) -> TableName | None:
+    folder = os.path.dirname(path)
+    if folder in folders:
+        return _owner(*folders[folder])
+    named = {(place.table, place.table_id): place for place in scan.tables}
+    for part in reversed(path.split(os.sep)):
+        table, dash, table_id = part.rpartition("-")
+        if dash and (table, table_id) in named:
+            place = named[table, table_id]
+            return _owner(place.keyspace, place.table)
+    return None
+
+
+@dataclass(slots=True)
+class _Parts:
+    """What a scan has of one table; several ids where it was dropped and made again."""
+
+    ids: set[str] = field(default_factory=set)
+    files: list[SSTableFacts] = field(default_factory=list)
+    snapshots: list[SnapshotFacts] = field(default_factory=list)
+    problems: list[FileProblem] = field(default_factory=list)
+
+
+def _table(name: TableName, parts: _Parts, seen: _Node, wanted: Wanted) -> TableFacts:
+    own = [file for file in parts.files if "." not in file.table]
+    described = _described(name, wanted)
+    table_id = described.table_id if described is not None else ""
+    if not table_id and own:
+        table_id = max(own, key=lambda file: (file.mtime_s or 0, file.path)).table_id
+    files = [file for file in own if not table_id or file.table_id in ("", table_id)]
+    missing = tuple(_left(name, parts, files, seen))
+    node = NodeFacts(
+        node=seen.node,
+        collected_at_s=seen.collected_at_s,
+        files=tuple(files),
+        problems=tuple(parts.problems),
+        snapshots=tuple(parts.snapshots),
+        disk_free_bytes=seen.disk_free_bytes,
+        is_memtable_known=seen.is_memtable_known,
+    )
+    schema = described or schema_of_files(files, table_id)
+    return TableFacts(
+        keyspace=name[0], table=name[1], schema=schema, nodes=(node,), missing=missing
+    )
+
+
+def _left(
+    name: TableName, parts: _Parts, files: Sequence[SSTableFacts], seen: _Node
+) -> Iterator[Missing]:
+    """Yield what of a table's folders is not judged, with the reason."""
+    kept = {file.path for file in files}
+    other = [file for file in parts.files if file.path not in kept and "." not in file.table]
+    if other:
+        size = sum(file.data_bytes or 0 for file in other)
+        yield Missing(
+            node=seen.node,
+            what=f"{render_count(len(other), 'file')} of an earlier {name[1]}",
+            why=f"the table was dropped and made again; {render_bytes(size)} of the dropped one "
+            "are still on disk, and are not judged",
+        )
+    index = [file for file in parts.files if "." in file.table]
+    if index:
+        yield Missing(
+            node=seen.node,
+            what=f"{render_count(len(index), 'file')} of secondary indexes",
+            why="only the files of the table itself are judged",
+        )
+
+
+def _described(name: TableName, wanted: Wanted) -> SchemaFacts | None:
+    for one in wanted.described:
+        if one.table == name[1] and one.keyspace in ("", name[0]):
+            return one.schema
+    return None
+
+
+# --- joining
+
+
+def join_tables(found: Iterable[ClusterFacts]) -> tuple[TableFacts, ...]:
+    """Return the tables of several targets, each once, in the order of their names.
+
+    Entries of one node are put together: files of all its folders, and everything else from
+    whichever has it. A cluster of one node and a single folder without a name are one node.
+    """
+    by_name: dict[TableName, list[TableFacts]] = {}
+    for facts in found:
+        for table in facts.tables:
+            by_name.setdefault((table.keyspace, table.table), []).append(table)
+    return tuple(_joined(tables) for _, tables in sorted(by_name.items()))
+
+
+def _joined(tables: Sequence[TableFacts]) -> TableFacts:
+    if len(tables) == 1:
+        return tables[0]
+    schema = _best_schema([table.schema for table in tables if table.schema is not None])
+    nodes: dict[str, list[NodeFacts]] = {}
+    for node in _renamed([node for table in tables for node in table.nodes]):
+        nodes.setdefault(node.node, []).append(_of_table(node, schema))
+    missing = {one: None for table in tables for one in table.missing}
+    return TableFacts(
+        keyspace=tables[0].keyspace,
+        table=tables[0].table,
+        schema=schema,
+        nodes=tuple(_merged(some) for _, some in sorted(nodes.items())),
+        missing=tuple(missing.keys()),
+    )
+
+
+def _best_schema(schemas: Sequence[SchemaFacts]) -> SchemaFacts | None:
+    with_options = [schema for schema in schemas if schema.options is not None]
+    return next(iter(with_options or schemas), None)
+
+
+def _renamed(nodes: Sequence[NodeFacts]) -> list[NodeFacts]:
+    """Return nodes; the only one with files and the only one without are the same."""
+    with_files = {node.node for node in nodes if node.files is not None}
+    without = {node.node for node in nodes if node.files is None}
+    if len(with_files) != 1 or len(without) != 1:
+        return list(nodes)
+    (name,) = without
+    return [dataclasses.replace(node, node=name) for node in nodes]
+
+
+def _of_table(node: NodeFacts, schema: SchemaFacts | None) -> NodeFacts:
+    """Return a node without the files of a table that was dropped."""
+    if node.files is None or schema is None or not schema.table_id:
+        return node
+    kept = tuple(one for one in node.files if one.table_id in ("", schema.table_id))
+    return dataclasses.replace(node, files=kept)
+
+
+def _merged(nodes: Sequence[NodeFacts]) -> NodeFacts:
+    if len(nodes) == 1:
+        return nodes[0]
+    merged = nodes[0]
+    for node in nodes[1:]:
+        merged = NodeFacts(
+            node=merged.node,
+            collected_at_s=max(merged.collected_at_s, node.collected_at_s),
+            version=merged.version or node.version,
+            settings={**node.settings, **merged.settings},
+            files=_both(merged.files, node.files),
+            problems=tuple(dict.fromkeys((*merged.problems, *node.problems))),
+            snapshots=_both(merged.snapshots, node.snapshots),
+            histograms=merged.histograms or node.histograms,
+            stats=merged.stats or node.stats,
+            disk_free_bytes=_least(merged.disk_free_bytes, node.disk_free_bytes),
+            is_memtable_known=merged.is_memtable_known or node.is_memtable_known,
+        )
+    return merged
+
+
+One = TypeVar("One", SSTableFacts, SnapshotFacts)
+
+
+def _both(first: tuple[One, ...] | None, second: tuple[One, ...] | None) -> tuple[One, ...] | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return tuple({one.path: one for one in first + second}.values())
+
+
+def _least(first: int | None, second: int | None) -> int | None:
+    known = [value for value in (first, second) if value is not None]
+    return min(known, default=None)
+
+
+def _completed(table: TableFacts, wanted: Wanted) -> TableFacts:
+    """Return a table with what the caller knows of its options."""
+    schema = table.schema
+    if schema is None or schema.options is not None or not wanted.options:
+        return table
+    return dataclasses.replace(
+        table, schema=dataclasses.replace(schema, options=dict(wanted.options))
+    )
