@@ -128,7 +128,7 @@ def test_a_table_that_drops_its_windows_in_time_is_healthy_at_any_moment(
     window, grace_s = plan_window(retention_s), appended_grace_s(retention_s)
     length_s = window.length_s
     now_s = TODAY_S - TODAY_S % length_s + int(phase * (length_s - 1)) + 1
-    files = []
+    files: list[SSTableFacts] = []
     start_s = now_s - now_s % length_s
     # From today back until a window whose last row has expired, with grace and a look for it.
     while start_s + length_s + retention_s + grace_s + 600 > now_s:
