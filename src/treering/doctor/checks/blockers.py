@@ -13,7 +13,7 @@ from typing import Any, Final
 from treering.core.times import render_instant
 from treering.core.units import render_bytes, render_count, render_duration
 from treering.doctor.checks.commands import FREE, alter_table, nodetool, rewrite_cost
-from treering.doctor.checks.known import major_of
+from treering.doctor.checks.known import hint_window_s_of, major_of
 from treering.doctor.checks.node_files import NodeFiles
 from treering.doctor.checks.release import freed_soon
 from treering.doctor.checks.wording import amount, from_now, names, until
@@ -69,7 +69,7 @@ def held_by(files: NodeFiles, some: Sequence[int]) -> Held:
 
 def find_blockers(facts: TableFacts, files: NodeFiles, thresholds: Thresholds) -> list[Finding]:
     """Return the findings on one node's files that keep others, a finding a cause."""
-    causes = causes_of(facts, files, thresholds)
+    causes = causes_of(files, thresholds)
     by_cause: dict[Cause | None, list[int]] = {}
     for index, cause in enumerate(causes):
         by_cause.setdefault(cause, []).append(index)
@@ -123,7 +123,7 @@ def _no_ttl(
         cost=rewrite_cost(
             facts,
             thresholds,
-            what="the table's files on this node",
+            what="the table on this node",
             rewritten_bytes=files.data_bytes,
         ),
         facts=_facts(files, held) | {"freed_bytes": freed_soon(files, cured=held.by)},
@@ -152,7 +152,12 @@ def _merged(facts: TableFacts, files: NodeFiles, held: Held) -> Finding:
     windows = files.span_s(file) // files.window_s + 1
     size = files.bytes_of(held.by)
     at_s = files.removable_at_s[widest]
-    leaves = "never" if at_s is None else f"in {from_now(files, at_s)}"
+    leaves = "never leaves" if at_s is None else f"leaves in {from_now(files, at_s)}"
+    one = len(held.by) == 1
+    spans, it = ("spans", "it") if one else ("span up to", "the widest")
+    hints_s = hint_window_s_of(facts) or 0
+    # Where a window is a few minutes, an outage may bring as many of them at once.
+    hinted = ", or the hints of an outage" if files.span_s(file) <= hints_s else ""
     also = f"; it keeps {amount(files, held.delayed)} waiting" if held.delayed else ""
     return Finding(
         id="major-compaction",
@@ -160,10 +165,10 @@ def _merged(facts: TableFacts, files: NodeFiles, held: Held) -> Finding:
         severity="warning",
         table=facts.name,
         node=files.node.node,
-        evidence=f"{names(files, held.by)} ({render_bytes(size)}) spans {windows} windows of "
-        f"{files.window}, {render_duration(files.span_s(file))}, and leaves {leaves}{also}",
+        evidence=f"{names(files, held.by)} ({render_bytes(size)}) {spans} {windows} windows of "
+        f"{files.window}, {render_duration(files.span_s(file))}; {it} {leaves}{also}",
         cause="a major compaction (nodetool compact), or a table that had another strategy before "
-        "TWCS: it merges all windows of a node into one file, which counts as one of the newest",
+        f"TWCS{hinted}: all windows of a node are in one file, which counts as one of the newest",
         consequence="its oldest rows stay until its newest have expired, nearly twice as long as "
         "they should; disk is freed in one step then, and at the most holds two retentions",
         cure="wait; do not run nodetool compact on TWCS, and leave the table out of jobs that do. "
@@ -180,6 +185,7 @@ def _old_write(facts: TableFacts, files: NodeFiles, held: Held) -> Finding | Non
         return None  # It goes with its neighbours, or before any file that it could keep.
     worst = max(held.by, key=lambda index: files.span_s(files.files[index]))
     file = files.files[worst]
+    holds = "holds" if len(held.by) == 1 else "hold"
     origin, why = origin_of(facts, files, file)
     assert file.min_write_us is not None
     return Finding(
@@ -188,9 +194,9 @@ def _old_write(facts: TableFacts, files: NodeFiles, held: Held) -> Finding | Non
         severity="warning",
         table=facts.name,
         node=files.node.node,
-        evidence=f"{names(files, held.by)} holds a write time of "
+        evidence=f"{names(files, held.by)} {holds} a write time of "
         f"{render_instant(files.seconds_of(file.min_write_us))}, "
-        f"{render_duration(_age_s(files, worst))} before it was written; {_waiting(files, held)}",
+        f"{render_duration(_age_s(files, worst))} before the file; {_waiting(files, held)}",
         cause=f"most likely {_ORIGINS[origin]}: {why}",
         consequence="a file may only go when nothing that lives holds a write time as old as its "
         f"newest: what was written since then waits until {until(held.until_s)}",
@@ -239,7 +245,8 @@ def _against_read_repair(facts: TableFacts) -> tuple[str, ...]:
 
 
 def _waiting(files: NodeFiles, held: Held) -> str:
-    text = f"it keeps {amount(files, held.delayed)} beyond their time"
+    keeps = "it keeps" if len(held.by) == 1 else "they keep"
+    text = f"{keeps} {amount(files, held.delayed)} beyond their time"
     if held.now:
         text += f", {amount(files, held.now)} of them fully expired now"
     return text

@@ -70,20 +70,20 @@ def _held(facts: TableFacts, files: NodeFiles, thresholds: Thresholds) -> Findin
             "total_bytes": total,
             "release": _points(now),
             "release_after": {
-                name: _points(curve) for name, curve in cures_of(facts, files, thresholds).items()
+                name: _points(curve) for name, curve in cures_of(files, thresholds).items()
             },
         },
         impact_bytes=late,
     )
 
 
-def cures_of(facts: TableFacts, files: NodeFiles, thresholds: Thresholds) -> dict[str, Curve]:
+def cures_of(files: NodeFiles, thresholds: Thresholds) -> dict[str, Curve]:
     """Return the curve after each cure that changes it, by the finding that it cures.
 
     ``aggressive`` is the curve with ``unsafe_aggressive_sstable_expiration`` in effect.
     """
     now = plan_release(files)
-    causes = causes_of(facts, files, thresholds)
+    causes = causes_of(files, thresholds)
     no_ttl = [index for index, cause in enumerate(causes) if cause == "no-ttl"]
     other: dict[str, RemovalRules] = {
         "only-purge-repaired": replace(files.rules, only_purge_repaired=False),

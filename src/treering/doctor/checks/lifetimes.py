@@ -238,9 +238,7 @@ def _not_reached(facts: TableFacts, files: NodeFiles, thresholds: Thresholds) ->
         "garbagecollect writes each file again without what has expired. Risk: it competes with "
         "reads and writes and needs room for the largest file",
         commands=(nodetool("garbagecollect", facts),),
-        cost=rewrite_cost(
-            facts, thresholds, what="the table's files on this node", rewritten_bytes=total
-        ),
+        cost=rewrite_cost(facts, thresholds, what="the table on this node", rewritten_bytes=total),
         facts={"expired_bytes": size, "files": [files.files[i].path for i in some]},
         impact_bytes=size,
     )

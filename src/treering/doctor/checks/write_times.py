@@ -67,9 +67,7 @@ def is_ahead(files: NodeFiles, file: SSTableFacts) -> bool:
     return files.twcs.window_start_s(file.max_write_us) > files.now_s
 
 
-def causes_of(
-    facts: TableFacts, files: NodeFiles, thresholds: Thresholds
-) -> tuple[Cause | None, ...]:
+def causes_of(files: NodeFiles, thresholds: Thresholds) -> tuple[Cause | None, ...]:
     """Return for each file what is unusual about it; None for nothing.
 
     Files of a table whose every file spans as many windows come from a memtable that is flushed
@@ -77,16 +75,13 @@ def causes_of(
     """
     spans_s = [files.span_s(file) for file in files.files]
     usual_s = statistics.median(spans_s) if len(spans_s) > 3 else 0
-    hints_s = hint_window_s_of(facts) or 0
+    merged_from_s = int(thresholds.expired_bytes_ratio_max * (files.ttl_s or 0))
     return tuple(
         _cause_of(
             files,
             file,
             is_wide=span_s > max(2 * files.window_s, 3 * usual_s),
-            merged_from_s=max(
-                2 * files.window_s + hints_s,
-                int(thresholds.expired_bytes_ratio_max * (files.ttl_s or 0)),
-            ),
+            merged_from_s=merged_from_s,
         )
         for file, span_s in zip(files.files, spans_s, strict=True)
     )
