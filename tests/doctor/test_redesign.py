@@ -23,6 +23,7 @@ from tests.doctor.checks.tables import (
     table,
     twcs,
 )
+from treering.doctor.facts import TableStats
 from treering.doctor.redesign import plan_redesign, redesign_to_json, render_redesign
 from treering.errors import UsageError
 
@@ -104,6 +105,22 @@ def test_nodetool_alone_is_enough_for_a_rate() -> None:
     found = plan_redesign(table(schema(key=DAILY), node(None, histograms=said)))
     assert found.workload.rate_hz == 1.0
     assert "row size from the columns" in found.sources
+
+
+def test_the_mean_partition_is_enough_for_a_rate() -> None:
+    # 86,400 rows of one double with a TTL are 39 B each where no window bounds the write times.
+    stats = TableStats(partition_bytes_mean=86_400 * 39)
+    found = plan_redesign(table(schema(key=DAILY), node(None, stats=stats)))
+    assert found.workload.rate_hz == pytest.approx(1.0, rel=0.2)
+    series = plan_redesign(table(schema(key="series text"), node(None, stats=stats))).workload
+    assert series.rate_hz == pytest.approx(1 / 30, rel=0.2)
+
+
+def test_what_is_written_now_is_enough_where_partitions_are_series() -> None:
+    found = schema({"class": UCS_PATH}, key="series text", default_time_to_live=0)
+    stats = TableStats(writes_per_s=50.0, partitions=100)
+    load = plan_redesign(table(found, node(None, stats=stats))).workload
+    assert (load.rate_hz, load.series_count, load.retention_s) == (0.5, 100, None)
 
 
 def test_a_rate_that_nobody_knows_is_asked_for() -> None:
