@@ -64,7 +64,9 @@ class ToolCall:
         return range(self.start_s - self.gc_grace_s, self.end_s - self.gc_grace_s + 1)
 
 
-def call_tool(ring: LocalCassandra, root: Path) -> list[ToolCall]:
+def call_tool(
+    ring: LocalCassandra, root: Path, graces_s: tuple[int, ...] = (0, -HALF_YEAR_S)
+) -> list[ToolCall]:
     """Run sstablemetadata over all tables' files, as of now and as of half a year later."""
     left_out = NOT_FOR_3_11 if ring.version.startswith("3.") else ()
     files = [
@@ -73,7 +75,7 @@ def call_tool(ring: LocalCassandra, root: Path) -> list[ToolCall]:
         if path.parent.name.rpartition("-")[0] not in left_out
     ]
     calls = []
-    for gc_grace_s in (0, -HALF_YEAR_S):
+    for gc_grace_s in graces_s:
         start_s = int(time.time())
         text = ring.sstablemetadata(f"--gc_grace_seconds={gc_grace_s}", *files)
         calls.append(

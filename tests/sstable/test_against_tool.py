@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.cassandra_fixtures import driver_session, on_nodes
-from tests.sstable.record import NOT_FOR_3_11, RECORDINGS, ToolCall, call_tool, recording
+from tests.sstable.record import (
+    HALF_YEAR_S,
+    NOT_FOR_3_11,
+    RECORDINGS,
+    ToolCall,
+    call_tool,
+    recording,
+)
 from tests.sstable.tables import KEYSPACE, SCHEMA, make_tables
 from tests.sstable.tool_text import check_against_tool, check_ratio, parse_tool
 from treering.sstable.facts import SSTableFacts
@@ -90,7 +97,8 @@ def test_files_of_a_node_say_what_its_own_tool_prints(cassandra_of: LocalCassand
         try:
             root = cassandra_of.data_folders()[0] / KEYSPACE
             scan = scan_sstables([root])
-            check_tables(check_all(scan, root, call_tool(cassandra_of, root)))
+            calls = call_tool(cassandra_of, root, (-HALF_YEAR_S,))
+            check_tables(check_all(scan, root, calls))
         finally:
             session.execute(f"DROP KEYSPACE {KEYSPACE}")
     assert {snapshot.name for snapshot in scan.snapshots} == {"kept"}

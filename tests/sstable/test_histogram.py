@@ -125,6 +125,8 @@ def test_drop_times_never_count_more_than_there_are(points: dict[int, int]) -> N
     deletions = DropTimeHistogram.from_pairs(sorted(points.items()))
     for point in points:
         assert 0 <= deletions.before(point) <= deletions.count
+        older = deletions.before(point + 1, as_3_11=True)
+        assert older == pytest.approx(deletions.before(point + 1), abs=1e-6)
     assert deletions.before(10_001) == deletions.count
 
 

@@ -178,6 +178,8 @@ class SSTableFacts:
     def droppable_ratio(self, gc_before_s: int) -> float | None:
         """Return the estimated ratio of droppable tombstones, as Cassandra computes it.
 
+        Adds up as the releases do that write this version of the format.
+
         Args:
             gc_before_s: Epoch seconds, now less the grace.
 
@@ -185,7 +187,9 @@ class SSTableFacts:
             About 0 to 2, see :func:`treering.sstable.histogram.droppable_ratio`; None where the
             histogram of cells overflowed.
         """
-        return droppable_ratio(self.deletions, self.partition_cells, gc_before_s)
+        return droppable_ratio(
+            self.deletions, self.partition_cells, gc_before_s, as_3_11=self.version == "me"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

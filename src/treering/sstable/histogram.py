@@ -236,33 +236,43 @@ class DropTimeHistogram:
         """How many deletion times there are in all."""
         return int(self.counts.sum())
 
-    def before(self, gc_before_s: int) -> float:
+    def before(self, gc_before_s: int, *, as_3_11: bool = False) -> float:
         """Return about how many are gone at ``gc_before_s``, as Cassandra estimates it.
 
-        Between two points it adds a share of a trapezium (``TombstoneHistogram.sum``).
+        Between two points it adds a share of a trapezium (``TombstoneHistogram.sum``, and
+        ``StreamingHistogram.sum`` before 4.0).
 
         Args:
             gc_before_s: Epoch seconds, now less the grace.
+            as_3_11: Whether to add up in the order of 3.11, which may differ in the last digit.
         """
         after = int(np.searchsorted(self.points_s, gc_before_s, side="right"))
-        total = float(self.counts[:after].sum())
         if after == 0 or after == len(self.points_s):
-            return total
+            return float(self.counts[:after].sum())
         left, right = float(self.points_s[after - 1]), float(self.points_s[after])
         count, following = float(self.counts[after - 1]), float(self.counts[after])
         weight = (gc_before_s - left) / (right - left)
         height = count + (following - count) * weight
-        # The order of the sums decides the last digit.
-        total -= count
-        total += (count + height) * weight / 2
-        return total + count / 2
+        share = (count + height) * weight / 2
+        earlier = self.counts[: after - 1].tolist()
+        if as_3_11:
+            # One by one, since every sum is rounded.
+            total = share + count / 2
+            for some in earlier:
+                total += some
+            return total
+        return float(sum(earlier)) + share + count / 2
 
 
 EMPTY_DROP_TIMES: Final = DropTimeHistogram.from_pairs(())
 
 
 def droppable_ratio(
-    deletions: DropTimeHistogram, partition_cells: EstimatedHistogram, gc_before_s: int
+    deletions: DropTimeHistogram,
+    partition_cells: EstimatedHistogram,
+    gc_before_s: int,
+    *,
+    as_3_11: bool = False,
 ) -> float | None:
     """Return the estimated ratio of droppable tombstones, as ``sstablemetadata`` prints it.
 
@@ -274,6 +284,7 @@ def droppable_ratio(
         deletions: The file's drop times.
         partition_cells: The file's cells a partition.
         gc_before_s: Epoch seconds, now less the grace.
+        as_3_11: Whether to add up in the order of 3.11, which may differ in the last digit.
 
     Returns:
         0.0 or more; None where partitions have more cells than the histogram can say, for which
@@ -282,7 +293,7 @@ def droppable_ratio(
     if partition_cells.overflow:
         return None
     cells = _as_i64(partition_cells.mean * partition_cells.count)
-    return deletions.before(gc_before_s) / cells if cells > 0 else 0.0
+    return deletions.before(gc_before_s, as_3_11=as_3_11) / cells if cells > 0 else 0.0
 
 
 def _as_i64(number: int) -> int:
