@@ -90,7 +90,7 @@ def test_a_statement_to_nobody_names_the_address() -> None:
 
 
 def test_a_keyspace_has_a_replica_on_every_node_asked_for() -> None:
-    statement = keyspace_statement("plant", datacenter="datacenter1", replicas=3)
+    statement = keyspace_statement("plant", {"datacenter1": 3})
     assert "plant" in statement
     assert "'datacenter1': 3" in statement
 

@@ -269,6 +269,12 @@ def valid_history(
     return history
 
 
+def is_pending(history: History, now_s: float) -> bool:
+    """Return whether the last change has not taken effect yet."""
+    last_s = history[-1].since_s if history else None
+    return last_s is not None and last_s > now_s
+
+
 def plan_width(
     history: History,
     width: BucketWidth,
@@ -294,8 +300,8 @@ def plan_width(
     old = last_width(history, default)
     if old is width:
         return history
-    last_s = history[-1].since_s if history else None
-    if last_s is not None and last_s > now_s:
+    if is_pending(history, now_s):
+        last_s = history[-1].since_s
         raise WidthError(
             f"a change to {history[-1].text} is pending, and a second cannot be made before it",
             hint="wait until then, and set the width again",

@@ -7,6 +7,7 @@ as one JSON value a key, which every YAML reader takes.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -88,8 +89,14 @@ class RingSettings:
     commitlog_sync: CommitlogSync = "periodic"
     yaml: Mapping[str, Any] = field(default_factory=dict)
     jvm: tuple[str, ...] = ()
+    datacenters: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.datacenters and len(self.datacenters) != self.nodes:
+            raise UsageError(
+                f"{self.nodes} nodes cannot be in the datacentres {', '.join(self.datacenters)}",
+                hint="name one for each node, or none at all",
+            )
         if not 1 <= self.nodes <= NODES_MAX:
             raise UsageError(f"a local ring has 1 to {NODES_MAX} nodes, not {self.nodes}")
         if self.heap_mb < HEAP_MB_MIN:
@@ -113,6 +120,11 @@ class RingSettings:
     def addresses(self) -> tuple[str, ...]:
         """One loopback address a node."""
         return tuple(f"127.0.0.{index + 1}" for index in range(self.nodes))
+
+    @property
+    def replicas(self) -> dict[str, int]:
+        """The nodes of each datacentre: with so many replicas every node has everything."""
+        return dict(Counter(self.datacenters or (DATACENTER,) * self.nodes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +160,9 @@ class RingPlan:
     @classmethod
     def from_json(cls, facts: Mapping[str, Any]) -> RingPlan:
         """Return the plan that ``to_json`` wrote."""
-        settings = {**facts["settings"], "jvm": tuple(facts["settings"]["jvm"])}
+        settings = dict(facts["settings"])
+        for name in ("jvm", "datacenters"):
+            settings[name] = tuple(settings.get(name, ()))
         return cls(
             settings=RingSettings(**settings),
             native_port=facts["native_port"],
@@ -187,6 +201,8 @@ def render_yaml(plan: RingPlan, node: int, node_folder: Path) -> str:
         **release.commitlog_settings(plan.settings.commitlog_sync),
         **release.yaml,
     }
+    if plan.settings.datacenters:
+        settings["endpoint_snitch"] = "GossipingPropertyFileSnitch"
     if plan.settings.storage_mode is not None:
         settings["storage_compatibility_mode"] = plan.settings.storage_mode
     settings.update(plan.settings.yaml)
@@ -202,6 +218,13 @@ def render_logback(plan: RingPlan) -> dict[str, str]:
         _TOOLS_LOGBACK: of_tools,
         _NODETOOL_LOGBACK: release_of(plan.settings.version).nodetool_logback or of_tools,
     }
+
+
+def render_place(plan: RingPlan, node: int) -> dict[str, str]:
+    """Return the file that says in which datacentre a node is, by name; empty where none does."""
+    if not plan.settings.datacenters:
+        return {}
+    return {"cassandra-rackdc.properties": f"dc={plan.settings.datacenters[node]}\nrack=rack1\n"}
 
 
 def daemon_command(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import socket
 import struct
+from collections.abc import Mapping
 from typing import Final
 
 from treering.errors import UsageError
@@ -66,16 +67,21 @@ def check_keyspace(keyspace: str) -> None:
         )
 
 
-def keyspace_statement(keyspace: str, *, datacenter: str, replicas: int) -> str:
+def keyspace_statement(keyspace: str, replicas: Mapping[str, int]) -> str:
     """Return the CQL that creates a keyspace where it is missing.
+
+    Args:
+        keyspace: Its name.
+        replicas: Replicas by datacentre.
 
     Raises:
         UsageError: A name that would need quotes in CQL.
     """
     check_keyspace(keyspace)
+    counts = "".join(f", '{name}': {count}" for name, count in replicas.items())
     return (
         f"CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = "
-        f"{{'class': 'NetworkTopologyStrategy', '{datacenter}': {replicas}}}"
+        f"{{'class': 'NetworkTopologyStrategy'{counts}}}"
     )
 
 

@@ -55,6 +55,7 @@ class LocalCassandra:
             ``"group"`` where an acknowledged write must survive ``kill``.
         yaml: Further settings of ``cassandra.yaml``; they win, and ``None`` removes a setting.
         jvm: Further arguments of the JVM; they come last.
+        datacenters: The datacentre of each node; by default all are in ``datacenter1``.
         outlives_owner: The nodes stay when this process ends, until somebody calls ``stop`` on
             ``LocalCassandra.attach(folder)``. Needs a folder.
         progress: Is told, in a sentence, when something long begins.
@@ -74,6 +75,7 @@ class LocalCassandra:
         commitlog_sync: CommitlogSync = "periodic",
         yaml: Mapping[str, Any] | None = None,
         jvm: Sequence[str] = (),
+        datacenters: Sequence[str] = (),
         outlives_owner: bool = False,
         progress: Callable[[str], None] = log.info,
     ) -> None:
@@ -87,6 +89,7 @@ class LocalCassandra:
             commitlog_sync=commitlog_sync,
             yaml=dict(yaml or {}),
             jvm=tuple(jvm),
+            datacenters=tuple(datacenters),
         )
         self._is_temporary = folder is None
         self._folder = None if folder is None else Path(folder).expanduser().resolve()
@@ -168,10 +171,26 @@ class LocalCassandra:
         """
         return self._node(0).plan.native_port
 
-    def url(self, keyspace: str) -> str:
-        """Return the store's URL for a keyspace; every node of the ring is a contact point."""
-        hosts = ",".join(f"{address}:{self.port}" for address in self.contact_points)
-        return f"cassandra://{hosts}/{keyspace}?local_dc={DATACENTER}"
+    @property
+    def replicas(self) -> dict[str, int]:
+        """The nodes of each datacentre: with so many replicas every node has everything."""
+        return self._wanted.replicas
+
+    def url(self, keyspace: str, datacenter: str | None = None) -> str:
+        """Return the store's URL for a keyspace; every node of a datacentre is a contact point.
+
+        Args:
+            keyspace: The keyspace.
+            datacenter: The near one; by default that of the first node.
+        """
+        places = self._wanted.datacenters or (DATACENTER,) * self.nodes
+        near = places[0] if datacenter is None else datacenter
+        hosts = ",".join(
+            f"{address}:{self.port}"
+            for address, place in zip(self.contact_points, places, strict=True)
+            if place == near
+        )
+        return f"cassandra://{hosts}/{keyspace}?local_dc={near}"
 
     def data_folders(self, node: int = 0) -> tuple[Path, ...]:
         """Return the data directories of a node; tables lie in ``keyspace/table-id`` below."""
@@ -266,7 +285,7 @@ class LocalCassandra:
             UsageError: A name that would need quotes in CQL.
             NodeError: The first node did not take the statement.
         """
-        statement = keyspace_statement(keyspace, datacenter=DATACENTER, replicas=self.nodes)
+        statement = keyspace_statement(keyspace, self.replicas)
         run_cql(self.contact_points[0], self.port, statement)
 
     def nodetool(self, *args: str, node: int = 0) -> str:

@@ -12,6 +12,7 @@ from treering.testing.config import (
     RingPlan,
     daemon_command,
     render_logback,
+    render_place,
     render_yaml,
     storage_flag,
     tool_command,
@@ -189,7 +190,8 @@ class LocalNode:
         for part in (conf, self.folder / "tmp"):
             part.mkdir(parents=True, exist_ok=True)
         (conf / "cassandra.yaml").write_text(render_yaml(self.plan, self.index, self.folder))
-        for name, text in render_logback(self.plan).items():
+        files = {**render_logback(self.plan), **render_place(self.plan, self.index)}
+        for name, text in files.items():
             (conf / name).write_text(text)
 
     def _raise_ended(self) -> None:

@@ -27,6 +27,7 @@ from treering.core.widths import (
     History,
     history_from_text,
     history_to_text,
+    is_pending,
     plan_width,
     valid_history,
 )
@@ -47,6 +48,8 @@ _BATCH_MAX: Final = 50
 _STEPS_MAX: Final = 40
 _PAUSE_MAX_S: Final = 0.5
 _THREADS: Final = 16
+# So many changes of one shard within the minutes for which a change is pending are out of reach.
+_SPREAD_MAX: Final = 1_000
 
 EACH_QUORUM: Final[int] = ConsistencyLevel.EACH_QUORUM
 
@@ -246,20 +249,25 @@ class SeriesList:
         shard = shard_of(name, self._shards_of(spec))
         key = (spec.name, spec.incarnation, shard)
         what = f"setting the bucket width of {name} of {spec.name}"
+        is_acknowledged = False
 
         def step(is_first: bool) -> SeriesRecord | None:
+            nonlocal is_acknowledged
             found = self._find(spec, shard, (name,), is_serial=True, lease_s=lease_s).get(name)
             record = listed_record(None if found is None else found.record, spec, name)
             assert found is not None  # listed_record saw to it
+            present_s = now_s()
             history = plan_width(
                 record.widths,
                 width,
                 spec.width,
-                now_s=now_s(),
+                now_s=present_s,
                 future_limit_s=spec.future_limit_s,
                 lease_s=lease_s,
             )
             if history == record.widths:
+                if not is_acknowledged and is_pending(history, present_s):
+                    self._spread(spec, shard, name, what)
                 return record
             head, text = self._head(key, what), _text_of(history)
             version = (head or 0) + 1
@@ -269,9 +277,27 @@ class SeriesList:
                 (self._cql.log_widths, (*key, version, name, text)),
             ]
             self._link.write_if(batch, what=what, commit=self._commit_level())
+            is_acknowledged = True
             return None
 
         return self._until_seen(step, what)
+
+    def _spread(self, spec: TableSpec, shard: int, name: str, what: str) -> None:
+        """Bring a change that nobody acknowledged to every replica, by reading it from them all.
+
+        A quorum of all nodes has it, which may be all in one datacentre: the clients of another
+        one would go on with the old width.
+        """
+        if self._commit_level() != EACH_QUORUM:
+            return
+        key = (spec.name, spec.incarnation, shard)
+        everywhere = ConsistencyLevel.ALL
+        since = max(0, (self._head(key, what) or 0) - _SPREAD_MAX)
+        for cql, values in (
+            (self._cql.find_series, (*key, [name])),
+            (self._cql.read_widths, (*key, since)),
+        ):
+            list(self._link.query(cql, *values, what=what, consistency=everywhere))
 
     # Reading
 
