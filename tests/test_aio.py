@@ -84,6 +84,11 @@ async def round_trip(place: str, **options: Any) -> None:
         assert (await table.explain("a", "-1d")).fan_out == 2
         assert [each async for each in table.series()] == ["a", "b"]
         assert [each async for each in table.series(prefix="b")] == ["b"]
+        await table.set_tags("b", {"site": "north"})
+        chosen = await table.find_series(tags={"site": "north"})
+        assert (await table.read(chosen, "-1d")).series == chosen == ("b",)
+        with pytest.raises(treering.FanOutTooWideError, match="more than 1 series"):
+            await table.find_series(series_max=1)
         assert (await table.info()).series_count == 2
         await table.expire(dry_run=True)
         with pytest.raises(treering.SeriesNotFoundError):

@@ -254,6 +254,7 @@ class Table:
     add_series = _awaited(BlockingTable.add_series)
     add_many_series = _awaited(BlockingTable.add_many_series)
     plan_series = _awaited(BlockingTable.plan_series)
+    find_series = _awaited(BlockingTable.find_series)
     series_record = _awaited(BlockingTable.series_record)
     set_tags = _awaited(BlockingTable.set_tags)
     set_bucket = _awaited(BlockingTable.set_bucket)

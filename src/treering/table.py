@@ -201,7 +201,7 @@ class Table(WriteVerbs, SeriesVerbs, CountVerbs, RemovalVerbs, AdoptedVerbs):
         fan_out_max: int,
         **choices: Any,
     ) -> ReadPlan:
-        names = series_names(series, series_max=fan_out_max)
+        names = series_names(series, fan_out_max=fan_out_max)
         now_ts = self._now_ts()
         return plan_read(
             self._spec,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 from treering.core.bucket import FAN_OUT_MAX, BucketWidth
 from treering.core.design import width_for_rate
 from treering.core.schema import check_series
-from treering.core.series import SeriesRecord, check_same_series, check_tags
+from treering.core.series import SeriesRecord, check_same_series, check_tags, render_tags
 from treering.core.similar import hints_for_series
 from treering.core.units import parse_rate_hz
 from treering.core.widths import WidthSince
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from treering.core.table import TableSpec
     from treering.leases import SeriesLease
     from treering.table_context import TableContext
+
+SERIES_MAX: Final = 1_000
+"""The most series that a search by prefix and tags returns unless the caller says otherwise."""
 
 
 class SeriesVerbs:
@@ -165,6 +169,42 @@ class SeriesVerbs:
         """
         return self._context.engine.series(self._spec, prefix=prefix, tags=check_tags(tags))
 
+    def find_series(
+        self,
+        prefix: str = "",
+        tags: Mapping[str, str] | None = None,
+        *,
+        series_max: int = SERIES_MAX,
+    ) -> tuple[str, ...]:
+        """Return what :meth:`series` yields, all at once and never more than a bound.
+
+        Args:
+            prefix: How the ids start.
+            tags: Tags that a series must have all, such as ``{"site": "north"}``.
+            series_max: The most series; where there are more, none is returned.
+
+        Raises:
+            FanOutTooWideError: More than ``series_max`` series are so.
+
+        Cost:
+            As :meth:`series`, up to one more than ``series_max``.
+        """
+        if isinstance(series_max, bool) or not isinstance(series_max, int) or series_max < 1:
+            raise UsageError(
+                f"a bound of series is a whole number of at least 1, not {series_max!r}",
+                hint="leave series_max out for the usual bound",
+            )
+        names = tuple(islice(self.series(prefix, tags), series_max + 1))
+        if len(names) > series_max:
+            raise FanOutTooWideError(
+                f"more than {series_max:,} series of {self._spec.name!r}"
+                f"{render_choice(prefix, tags)}",
+                hint="choose fewer by a longer prefix or more tags, or raise series_max",
+                cli_hint="choose fewer by a longer --prefix or more --tag, or raise --series-max",
+                series_max=series_max,
+            )
+        return names
+
     def _now_ts(self) -> int:
         raise NotImplementedError
 
@@ -176,25 +216,38 @@ class SeriesVerbs:
         )
 
 
-def series_names(series: str | Iterable[str], *, series_max: int = FAN_OUT_MAX) -> tuple[str, ...]:
+def render_choice(prefix: str, tags: Mapping[str, str] | None) -> str:
+    """Return how series were chosen, for the end of a sentence; empty where all were."""
+    said = [f"start with {prefix!r}"] if prefix else []
+    said += [f"have {render_tags(tags)}"] if tags else []
+    return f" {' and '.join(said)}" if said else ""
+
+
+def series_names(series: str | Iterable[str], *, fan_out_max: int | None = None) -> tuple[str, ...]:
     """Return the ids of a read, each once.
+
+    Args:
+        series: What was asked for.
+        fan_out_max: The most partitions of the read, where the caller may state that.
 
     Raises:
         UsageError: None, or not ids.
-        FanOutTooWideError: More than ``series_max``; no more than that are looked at.
+        FanOutTooWideError: More than that, or 10,000; no more than that are looked at.
     """
     if not isinstance(series, str) and not isinstance(series, Iterable):
         raise UsageError(
             f"a series id is text, not {series!r}", hint="pass one id, or a list of ids"
         )
+    series_max = FAN_OUT_MAX if fan_out_max is None else fan_out_max
+    more = "" if fan_out_max is None else ", or raise fan_out_max"
     names: dict[str, None] = {}
     for name in (series,) if isinstance(series, str) else series:
         names[check_series(name)] = None
         if len(names) > series_max:
             raise FanOutTooWideError(
                 f"the read is of more than {series_max:,} series, and each is a partition at least",
-                hint="read fewer series, or raise fan_out_max",
-                cli_hint="read fewer series, or raise --fan-out-max",
+                hint=f"read fewer series at once{more}",
+                cli_hint=f"read fewer series at once{more.replace('fan_out_max', '--fan-out-max')}",
             )
     if not names:
         raise UsageError(

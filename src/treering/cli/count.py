@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from treering.cli.options import (
+    ChosenSeriesArgument,
     DebugOption,
     EndOption,
     FanOutOption,
     JsonOption,
     NowOption,
-    SeriesArgument,
+    PrefixOption,
+    SeriesMaxOption,
     StartOption,
     StoreOption,
     TableArgument,
+    TagOption,
     UnitOption,
 )
 
 
 def count(
     table: TableArgument,
-    series: SeriesArgument,
     start: StartOption,
+    series: ChosenSeriesArgument = None,
+    prefix: PrefixOption = None,
+    tag: TagOption = None,
+    series_max: SeriesMaxOption = None,
     end: EndOption = None,
     time_unit: UnitOption = None,
     fan_out_max: FanOutOption = None,
@@ -34,12 +40,13 @@ def count(
 
         treering count readings pump-7 --start -30d --store ./plant
     """
-    from treering.cli.options import opened, parse_moment_text, stated
+    from treering.cli.options import chosen_series, opened, parse_moment_text, stated
     from treering.cli.output import print_json
 
     with opened(store, now=now) as place:
-        rows = place.table(table).count(
-            series,
+        target = place.table(table)
+        rows = target.count(
+            chosen_series(target, series, prefix=prefix, tag=tag, series_max=series_max),
             parse_moment_text(start, time_unit),
             None if end is None else parse_moment_text(end, time_unit),
             unit=time_unit,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from treering.cli.options import (
+    ChosenSeriesArgument,
     ColumnsOption,
     DebugOption,
     EndOption,
@@ -14,11 +15,13 @@ from treering.cli.options import (
     ListedOption,
     NowOption,
     OrderOption,
+    PrefixOption,
     RowsOption,
-    SeriesArgument,
+    SeriesMaxOption,
     StartOption,
     StoreOption,
     TableArgument,
+    TagOption,
     UnitOption,
 )
 
@@ -28,8 +31,11 @@ if TYPE_CHECKING:
 
 def explain(
     table: TableArgument,
-    series: SeriesArgument,
     start: StartOption,
+    series: ChosenSeriesArgument = None,
+    prefix: PrefixOption = None,
+    tag: TagOption = None,
+    series_max: SeriesMaxOption = None,
     end: EndOption = None,
     order: OrderOption = "asc",
     limit: LimitOption = None,
@@ -49,13 +55,14 @@ def explain(
 
         treering explain readings pump-7 --start -90d --store ./plant
     """
-    from treering.cli.options import opened, parse_moment_text, stated
+    from treering.cli.options import chosen_series, opened, parse_moment_text, stated
     from treering.cli.output import print_json
     from treering.core.render_plan import render_read_plan
 
     with opened(store, now=now) as place:
-        plan = place.table(table).explain(
-            series,
+        target = place.table(table)
+        plan = target.explain(
+            chosen_series(target, series, prefix=prefix, tag=tag, series_max=series_max),
             parse_moment_text(start, time_unit),
             None if end is None else parse_moment_text(end, time_unit),
             order=order,  # type: ignore[arg-type]  # checked by the plan

@@ -7,19 +7,25 @@ from typing import Annotated
 import typer
 
 from treering.cli.options import (
+    ChosenSeriesArgument,
     ColumnsOption,
     DebugOption,
     JsonOption,
     NowOption,
-    SeriesArgument,
+    PrefixOption,
+    SeriesMaxOption,
     StoreOption,
     TableArgument,
+    TagOption,
 )
 
 
 def latest(
     table: TableArgument,
-    series: SeriesArgument,
+    series: ChosenSeriesArgument = None,
+    prefix: PrefixOption = None,
+    tag: TagOption = None,
+    series_max: SeriesMaxOption = None,
     count: Annotated[
         int, typer.Option("--count", "-n", min=1, metavar="N", help="How many of each series.")
     ] = 1,
@@ -46,12 +52,16 @@ def latest(
         treering latest readings pump-7 --store ./plant
 
         treering latest readings pump-7 pump-8 --count 10 --format csv
+
+        treering latest readings --prefix pump- --tag site=north
     """
-    from treering.cli.options import check_one_of, opened
+    from treering.cli.options import check_one_of, chosen_series, opened
     from treering.cli.read import form_of, show_readings
 
     check_one_of(json=as_json, format=form is not None)
     shape = form_of(form, None)
     with opened(store, now=now) as place:
-        readings = place.table(table).latest(series, count, columns=column, look_back=look_back)
+        target = place.table(table)
+        names = chosen_series(target, series, prefix=prefix, tag=tag, series_max=series_max)
+        readings = target.latest(names, count, columns=column, look_back=look_back)
     show_readings(readings, table, form=shape, as_json=as_json)

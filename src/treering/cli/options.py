@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,12 +11,30 @@ import typer
 if TYPE_CHECKING:
     from treering.clock import Clock
     from treering.store import Store
+    from treering.table import Table
 
 _SHARED = "Everywhere"
 
 TableArgument = Annotated[str, typer.Argument(metavar="TABLE", help="The table.")]
 SeriesArgument = Annotated[
     list[str], typer.Argument(metavar="SERIES…", help="One series id, or several.")
+]
+ChosenSeriesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[SERIES…]", help="One series id, or several; else --prefix or --tag."),
+]
+PrefixOption = Annotated[
+    str | None, typer.Option("--prefix", metavar="TEXT", help="Series whose ids start so.")
+]
+TagOption = Annotated[
+    list[str] | None,
+    typer.Option("--tag", metavar="NAME=VALUE", help="Series that have it; again for more."),
+]
+SeriesMaxOption = Annotated[
+    int | None,
+    typer.Option(
+        "--series-max", min=1, metavar="N", help="The most series by --prefix and --tag; 1,000."
+    ),
 ]
 StoreOption = Annotated[
     str | None,
@@ -142,6 +160,48 @@ def check_one_of(**flags: bool) -> None:
         raise UsageError(
             f"{' and '.join(given)} exclude each other", hint="leave out all but one of them"
         )
+
+
+def chosen_series(
+    table: Table,
+    names: Sequence[str] | None,
+    *,
+    prefix: str | None,
+    tag: list[str] | None,
+    series_max: int | None,
+) -> Sequence[str]:
+    """Return the series of a command: those named, or those that a prefix and tags choose.
+
+    Raises:
+        UsageError: Both were said, or neither.
+        SeriesNotFoundError: No series is so.
+        FanOutTooWideError: More series than the bound.
+    """
+    from treering.cli.add_series import parse_tags
+    from treering.errors import SeriesNotFoundError, UsageError
+    from treering.table_series import render_choice
+
+    is_choice = prefix is not None or bool(tag)
+    if names and (is_choice or series_max is not None):
+        raise UsageError(
+            "series were named, and --prefix, --tag or --series-max said too",
+            hint="name the series, or have them chosen",
+        )
+    if names:
+        return names
+    if not is_choice:
+        raise UsageError(
+            "no series was named", hint="name one or several, or choose by --prefix or --tag"
+        )
+    tags = parse_tags(tag)
+    found = table.find_series(prefix or "", tags, **stated(series_max=series_max))
+    if not found:
+        choice = render_choice(prefix or "", tags)
+        raise SeriesNotFoundError(
+            f"no series of {table.name!r} is there{' of those that' if choice else ''}{choice}",
+            hint=f"treering series {table.name} lists all, also by --prefix and --tag",
+        )
+    return found
 
 
 def stated(**limits: int | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from treering.cli.options import (
+    ChosenSeriesArgument,
     ColumnsOption,
     DebugOption,
     EndOption,
@@ -17,11 +18,13 @@ from treering.cli.options import (
     LimitOption,
     NowOption,
     OrderOption,
+    PrefixOption,
     RowsOption,
-    SeriesArgument,
+    SeriesMaxOption,
     StartOption,
     StoreOption,
     TableArgument,
+    TagOption,
     UnitOption,
 )
 
@@ -31,8 +34,11 @@ if TYPE_CHECKING:
 
 def read(
     table: TableArgument,
-    series: SeriesArgument,
     start: StartOption,
+    series: ChosenSeriesArgument = None,
+    prefix: PrefixOption = None,
+    tag: TagOption = None,
+    series_max: SeriesMaxOption = None,
     end: EndOption = None,
     order: OrderOption = "asc",
     limit: LimitOption = None,
@@ -74,9 +80,17 @@ def read(
 
         treering read readings pump-7 pump-8 --start 2025-11-01 --end 2025-12-01 --format csv
 
+        treering read readings --tag site=north --tag kind=fan --start -1d
+
         treering read readings pump-7 --start -1d --plot --png day.png
     """
-    from treering.cli.options import check_one_of, opened, parse_moment_text, stated
+    from treering.cli.options import (
+        check_one_of,
+        chosen_series,
+        opened,
+        parse_moment_text,
+        stated,
+    )
     from treering.cli.output import print_note
     from treering.core.render_plan import all_expired
 
@@ -97,8 +111,9 @@ def read(
     )
     with opened(store, now=now) as place:
         target = place.table(table)
-        readings = target.read(series, *bounds, partial=partial, **options)
-        plan = None if len(readings) else target.explain(series, *bounds, **options)
+        names = chosen_series(target, series, prefix=prefix, tag=tag, series_max=series_max)
+        readings = target.read(names, *bounds, partial=partial, **options)
+        plan = None if len(readings) else target.explain(names, *bounds, **options)
     if plan is not None and plan.is_all_expired:
         print_note(all_expired(plan))
     show_readings(readings, table, form=shape, out=out, plot=plot, png=png, as_json=as_json)

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treering.cli.options import DebugOption, JsonOption, StoreOption, TableArgument
+from treering.cli.options import (
+    DebugOption,
+    JsonOption,
+    PrefixOption,
+    StoreOption,
+    TableArgument,
+    TagOption,
+)
 
 if TYPE_CHECKING:
     from treering.engine.protocol import SeriesScan
@@ -14,15 +21,8 @@ if TYPE_CHECKING:
 
 def series(
     table: TableArgument,
-    prefix: Annotated[
-        str, typer.Option("--prefix", metavar="TEXT", help="Only those that start so.")
-    ] = "",
-    tag: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--tag", metavar="NAME=VALUE", help="Only those that have it; again for more."
-        ),
-    ] = None,
+    prefix: PrefixOption = None,
+    tag: TagOption = None,
     scan: Annotated[
         bool,
         typer.Option("--scan", help="First find series of an adopted table by its partitions."),
@@ -59,7 +59,7 @@ def series(
         found = None
         if scan or scan_max is not None or scan_from is not None:
             found = target.scan_series(token=scan_from, **stated(partitions_max=scan_max))
-        names = target.series(prefix=prefix, tags=parse_tags(tag))
+        names = target.series(prefix=prefix or "", tags=parse_tags(tag))
         if as_json:
             extra = {} if found is None else {"scan": _scan_document(found)}
             print_json({"table": table, "series": list(names), **extra})
