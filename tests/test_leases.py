@@ -26,6 +26,13 @@ class Counting(MemoryEngine):
         self.reads: list[Any] = []
         self.loads: list[tuple[str, ...]] = []
         self.clock_s: float | None = None
+        self.looks = 0
+        self.is_durable = True
+
+    def check_durable(self, spec: TableSpec) -> None:
+        self.looks += 1
+        if not self.is_durable:
+            raise treering.UsageError("durable_writes = false", hint="ALTER KEYSPACE")
 
     def read_widths(self, spec: TableSpec, seen: Any = None, **options: Any) -> Any:
         self.reads.append(seen)
@@ -139,3 +146,23 @@ def test_clock_within_the_bound_writes(engine: Counting, spec: TableSpec, times:
     lease = SeriesLease(spec, engine, times.terms())
     engine.clock_s = times.wall + 4.9
     assert lease.widths_to_write(["s"], NOW_MS) == {}
+
+
+def test_whether_writes_are_durable_is_looked_at_once_a_lease_and_until_they_are(
+    engine: Counting, spec: TableSpec, times: Times
+) -> None:
+    lease = SeriesLease(spec, engine, times.terms())
+    lease.widths_to_read(["s"], NOW_MS)
+    assert engine.looks == 0
+    engine.is_durable = False
+    for _ in range(2):
+        with pytest.raises(treering.UsageError, match="durable_writes"):
+            lease.widths_to_write(["s"], NOW_MS)
+        with pytest.raises(treering.UsageError, match="durable_writes"):
+            lease.enter(["s"], NOW_MS)
+    assert not engine.has_series(spec, "s")
+    engine.is_durable = True
+    for elapsed_s, looks in ((0.0, 5), (59.9, 5), (60.0, 6)):
+        times.elapsed = elapsed_s
+        lease.widths_to_write(["s"], NOW_MS + 60_000)
+        assert engine.looks == looks

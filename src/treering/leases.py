@@ -62,6 +62,7 @@ class SeriesLease:
         self._until_s = -1.0
         self._end_ts = 0
         self._off_s = 0.0
+        self._durable_until_s = -1.0
 
     @property
     def deviating(self) -> int:
@@ -99,16 +100,30 @@ class SeriesLease:
 
         Raises:
             EngineError: This machine's clock is too far from the server's.
+            UsageError: What is acknowledged would not be durable.
         """
         self._hold(now_ts)
         self._check_clock()
+        self.check_durable()
         return self._of(names)
 
     def enter(self, series: Iterable[str | SeriesRecord], now_ts: int) -> tuple[SeriesRecord, ...]:
         """List series before they are written to; return what the catalog has of each."""
+        self.check_durable()
         records = self._engine.add_series(self._spec, tuple(series))
         self._learn(records, now_ts)
         return records
+
+    def check_durable(self) -> None:
+        """Refuse to write where an acknowledgement would not mean durable; looks once a lease.
+
+        Raises:
+            UsageError: Says what to change; once that is done, the next call goes through.
+        """
+        now_s = self.terms.elapsed_s()
+        if now_s >= self._durable_until_s:
+            self._engine.check_durable(self._spec)
+            self._durable_until_s = now_s + self.terms.length_s
 
     def _learn(self, records: Iterable[SeriesRecord], now_ts: int) -> None:
         records = tuple(records)

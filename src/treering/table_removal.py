@@ -175,6 +175,7 @@ class RemovalVerbs(RetentionVerbs):
         return max(now_s - back_s, self._spec.precision.ts_min // self._spec.precision.per_s)
 
     def _run_delete(self, plan: DeletePlan, timeout_s: float) -> Steps[None]:
+        self._lease.check_durable()
         context = self._context
         groups: Any = ((delete,) for delete in plan.deletes)
         fan_out = WriteFanOut(groups, context.permits)

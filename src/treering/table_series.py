@@ -124,6 +124,7 @@ class SeriesVerbs:
         Raises:
             SeriesNotFoundError: The table has no such series.
         """
+        self._lease.check_durable()
         return self._context.engine.set_tags(self._spec, check_series(name), check_tags(tags))
 
     def set_bucket(self, name: str, bucket: str) -> SeriesRecord:
@@ -146,6 +147,7 @@ class SeriesVerbs:
             EngineTimeoutError: The outcome is unknown; doing it again is safe.
         """
         self._check_widths_are_ours()
+        self._lease.check_durable()
         record = self._context.engine.set_width(
             self._spec,
             check_series(name),

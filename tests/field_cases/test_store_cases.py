@@ -27,9 +27,11 @@ from treering.core.listing import BucketListing, ListedBuckets
 from treering.core.read_plan import Order
 from treering.core.table import TableSpec
 from treering.core.write_plan import PartitionWrite, Reason
+from treering.engine.cassandra.codec import BATCH_BYTES_MAX, batches_of
 from treering.engine.memory import MemoryEngine
 from treering.engine.protocol import Page, PageRead
 from treering.errors import EngineTimeoutError, UnavailableError
+from treering.fanout.read import PAGE_ROWS_MAX
 from treering.store import Store
 
 NOW = dt.datetime(2025, 11, 20, 12, tzinfo=dt.UTC)
@@ -206,6 +208,42 @@ def test_each_request_is_for_one_partition_and_results_are_ordered_by_time(
     assert (np.diff(found.ts) < 0).all()
 
 
+# TS07: bulk writes
+
+
+def test_ts07_bulk_write_goes_out_in_batches_of_one_partition_each(
+    recorded: Store, engine: RecordingEngine
+) -> None:
+    table = day_table(recorded, columns="value:double,note:text")
+    rows = np.arange(500)
+    names = [f"s{row % 19}" for row in rows]
+    times = NOW_MS - (rows % 3) * DAY_MS - rows
+    frame = {"ts": times, "id": names, "value": rows.astype(float), "note": ["x" * 180] * 500}
+    report = table.write_frame(frame, series="id", unit="ms")
+    assert report.accepted == 500
+    assert len(engine.writes) == 57
+    assert len({(write.series, write.bucket) for write in engine.writes}) == 57
+    assert sum(len(write) for write in engine.writes) == 500
+    for write in engine.writes:
+        (batch,) = batches_of(write, table.columns)
+        assert len({tuple(row[:2]) for row in batch}) == 1
+        assert 200 < sum(map(len, batch[0])) < 260
+
+
+def test_ts07_batch_of_one_partition_is_far_below_the_largest_mutation(
+    recorded: Store, engine: RecordingEngine
+) -> None:
+    table = day_table(recorded, columns="note:text")
+    table.write("s", NOW_MS - np.arange(200), unit="ms", note=["x" * 30_000] * 200)
+    batches = [batch for write in engine.writes for batch in batches_of(write, table.columns)]
+    assert sum(map(len, batches)) == 200
+    # Half a segment of the commit log is 16 MiB by default.
+    assert 8 * BATCH_BYTES_MAX <= 16 * 1024 * 1024
+    assert all(
+        sum(len(cell) for row in batch for cell in row) < BATCH_BYTES_MAX for batch in batches
+    )
+
+
 # TS09: no driver
 
 
@@ -372,6 +410,48 @@ def untrusted(table: treering.Table) -> treering.Table:
     return treering.Table(replace(table.spec, index_trusted=False), table._context)
 
 
+# TS26, TS27: what lives as long as what
+
+
+def test_ts26_readings_may_be_kept_for_twenty_years_and_no_longer(store: Store) -> None:
+    table = day_table(store, retention="630720000s", rate="1/h", bucket="month")
+    assert table.spec.retention_s == 630_720_000
+    table.write("s", NOW_MS, unit="ms", value=1.0)
+    assert table.latest("s")["value"].tolist() == [1.0]
+    with pytest.raises(treering.DesignError, match="1,038,700,758 s is above"):
+        day_table(store, "longer", retention="1038700758s", rate="1/h", bucket="month")
+    assert store.tables() == ("readings",)
+
+
+@pytest.mark.parametrize("bucket", ["day", "month"])
+def test_ts27_what_was_deleted_and_written_again_is_found(store: Store, bucket: str) -> None:
+    table = day_table(store, retention="400d", bucket=bucket)
+    for value in (1.0, 2.0):
+        table.write("s", "2025-05-15T12:00Z", value=value)
+        for found in (
+            table.read("s", "2025-05-01", "2025-06-01"),
+            # So long a read asks the index of buckets first.
+            table.read("s", "2025-01-01", "2025-11-01"),
+            table.latest("s"),
+        ):
+            assert found["value"].tolist() == [value]
+        table.delete("s", "2025-05-01", "2025-06-01", allow_on_twcs=True)
+        assert len(table.read("s", "2025-01-01")) == len(table.latest("s")) == 0
+
+
+def test_ts27_bucket_is_listed_for_as_long_as_its_last_reading_lives(
+    store: Store, clock: treering.ManualClock
+) -> None:
+    table = day_table(store, rate="1/h", bucket="month")
+    clock.set(dt.datetime(2025, 11, 30, tzinfo=dt.UTC))
+    table.write("s", "2025-11-01T00:00Z", value=1.0)
+    table.write("s", ["2025-11-29T22:00Z", "2025-11-29T23:00Z"], value=[2.0, 3.0])
+    clock.advance("5d")
+    assert table.read("s", "-40d")["value"].tolist() == [2.0, 3.0]
+    assert table.latest("s")["value"].tolist() == [3.0]
+    assert table.explain("s", "-40d", listed=True).unlisted is not None
+
+
 # TS32: latest, by the index and without it
 
 
@@ -417,6 +497,32 @@ def test_latest_looks_back_no_further_than_it_was_told(
     assert engine.buckets_read == []
     assert len(untrusted(table).latest("s1", look_back="3d")) == 0
     assert sorted(engine.buckets_read) == ["2025-11-17", "2025-11-18", "2025-11-19", "2025-11-20"]
+
+
+# TS55: counts
+
+
+def test_ts55_count_is_exact_bounded_and_never_partial(
+    recorded: Store, engine: RecordingEngine
+) -> None:
+    table = day_table(recorded, retention="400d", columns="note:text,value:double")
+    days = np.arange(365)
+    table.write("s1", NOW_MS - days * DAY_MS - 1, unit="ms", value=days.astype(float))
+    table.write("s2", NOW_MS - np.arange(3), unit="ms", note=["a", "b", None], value=[1, None, 2])
+    engine.reads.clear()
+    assert table.count("s1", "-365d") == {"s1": 365}
+    assert sorted(set(engine.buckets_read)) == sorted(engine.buckets_read)
+    assert len(engine.reads) >= 365
+    assert all(read.rows_max <= PAGE_ROWS_MAX for read in engine.reads)
+    assert {column.name for read in engine.reads for column in read.columns} == {"value"}
+    assert table.count(table.series(), "-365d") == {"s1": 365, "s2": 3}
+
+    engine.failing["2025-03-01"] = EngineTimeoutError("no answer")
+    engine.failures_left = 1
+    assert table.count("s1", "-365d") == {"s1": 365}
+    engine.failures_left = 1_000
+    with pytest.raises(treering.PartialReadError, match="2025-03-01"):
+        table.count("s1", "-365d")
 
 
 # TS56: times out of range

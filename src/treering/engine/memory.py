@@ -211,6 +211,9 @@ class MemoryEngine:
             }
             return WidthNews(histories=histories, seen=len(table.changed))
 
+    def check_durable(self, spec: TableSpec) -> None:
+        """Accept every table: memory promises nothing that outlives it."""
+
     def server_time_s(self) -> float | None:
         """Return None: the clock is this machine's."""
         return None

@@ -343,6 +343,14 @@ class Engine(Protocol):
         """Return what changed since ``seen``, the result of a read before; all where None."""
         ...
 
+    def check_durable(self, spec: TableSpec) -> None:
+        """Refuse a table whose acknowledged writes would not outlive a crash of the server.
+
+        Raises:
+            UsageError: Says what to change.
+        """
+        ...
+
     def server_time_s(self) -> float | None:
         """Return the server's clock in epoch seconds; None where it is this machine's."""
         ...

@@ -11,7 +11,7 @@ import json
 import logging
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from uuid import UUID
 
@@ -25,7 +25,11 @@ from treering.engine.cassandra.faults import is_table_missing
 from treering.engine.cassandra.link import Link
 from treering.engine.cassandra.schema import column_differences, option_differences, table_id_of
 from treering.engine.cassandra.series import SHARDS, SeriesList
-from treering.engine.cassandra.server_facts import check_replication, check_usable
+from treering.engine.cassandra.server_facts import (
+    check_replication,
+    check_usable,
+    not_durable_error,
+)
 from treering.engine.cassandra.statements import CatalogStatements, table_cql
 from treering.errors import (
     EngineError,
@@ -105,6 +109,27 @@ class Catalog:
         except SchemaMismatchError as error:
             return (f"{error}.",)
 
+    def check_durable(self, spec: TableSpec) -> None:
+        """Refuse a table whose readings, or whose catalog, do not pass through the commit log.
+
+        Raises:
+            UsageError: Says the statement that makes its keyspace durable.
+        """
+        for keyspace in self._not_durable(spec.layout.keyspace or self._keyspace):
+            raise not_durable_error(keyspace)
+
+    def _not_durable(self, *keyspaces: str) -> Iterator[str]:
+        """Yield those of these keyspaces, and of the catalog's, that are there and not durable."""
+        for keyspace in dict.fromkeys((*keyspaces, self._place)):
+            row = self._keyspace_row(keyspace)
+            if row is not None and not row["durable_writes"]:
+                yield keyspace
+
+    def _check_own_durable(self) -> None:
+        # A table of others is not written by adopting it.
+        for keyspace in self._not_durable(self._keyspace):
+            raise not_durable_error(keyspace)
+
     def created_s(self, spec: TableSpec) -> int | None:
         """Return when the table was entered into the catalog, in epoch seconds."""
         rows = self._link.query(
@@ -127,6 +152,7 @@ class Catalog:
     def plan_create(self, spec: TableSpec) -> tuple[str, ...]:
         """Return the statements that :meth:`create` would run that change the schema."""
         missing = self._missing_keyspaces()
+        self._check_own_durable()
         row = self._read(spec.name) if not missing and self._has_catalog() else None
         incarnation = 1 if row is None else row["incarnation"] + (row["state"] == _DROPPED)
         keyspaces = tuple(map(self._create_keyspace_cql, missing))
@@ -134,6 +160,7 @@ class Catalog:
 
     def plan_adopt(self, spec: TableSpec) -> tuple[str, ...]:
         """Return what :meth:`create` would do for a table of others: never a change of it."""
+        self._check_own_durable()
         keyspaces = tuple(map(self._create_keyspace_cql, self._missing_keyspaces()))
         ddl = () if not keyspaces and self._has_catalog() else self._create_catalog_cql()
         place = table_cql(self._keyspace, spec.layout)
@@ -146,9 +173,11 @@ class Catalog:
 
         Raises:
             SchemaMismatchError: Another design, or a table that treering did not make.
-            UsageError: The keyspace is not there and no replication was given.
+            UsageError: The keyspace is not there and no replication was given, or it is there
+                and not durable.
             StoreBusyError: Others kept changing the same table.
         """
+        self._check_own_durable()
         self._ensure_catalog(spec.name)
         for step in range(_STEPS_MAX):
             try:
@@ -368,7 +397,8 @@ class Catalog:
                 "it again",
                 differences=differences,
             )
-        return option_differences(spec, found)
+        lost = tuple(map(str, map(not_durable_error, self._not_durable(place[0]))))
+        return (*option_differences(spec, found), *lost)
 
     def _from_elsewhere(self, name: str, keyspace: str | None = None) -> SchemaMismatchError:
         return SchemaMismatchError(
@@ -455,16 +485,19 @@ class Catalog:
         return missing
 
     def _has_keyspace(self, keyspace: str) -> bool:
+        row = self._keyspace_row(keyspace)
+        if row is not None:
+            check_usable(keyspace, row["replication"], self._link.nodes_by_datacentre())
+        return row is not None
+
+    def _keyspace_row(self, keyspace: str) -> Row | None:
         rows = self._link.query(
             statements.KEYSPACE,
             keyspace,
             what=f"looking for the keyspace {keyspace}",
             consistency=ConsistencyLevel.ONE,
         )
-        row = next(rows, None)
-        if row is not None:
-            check_usable(keyspace, row["replication"], self._link.nodes_by_datacentre())
-        return row is not None
+        return next(rows, None)
 
     def _has_catalog(self) -> bool:
         if self._is_made:

@@ -124,6 +124,9 @@ def option_differences(spec: TableSpec, found: Mapping[str, Any]) -> tuple[str, 
     if design.strategy is Strategy.TWCS and design.workload.is_append_only:
         # A server without the option says nothing of it.
         wanted["read_repair"] = (found.get("read_repair", "NONE"), "NONE")
+        # Before 4.0 it was two chances; a later server shows both as 0.0.
+        for chance in ("read_repair_chance", "dclocal_read_repair_chance"):
+            wanted[chance] = (found.get(chance) or 0.0, 0.0)
     if compaction.get("enabled", "true") != "true":
         wanted["compaction enabled"] = (compaction["enabled"], "true")
     if "timestamp_resolution" in compaction:

@@ -80,6 +80,11 @@ class SeriesPart:
         self._check_table(spec)
         return self._catalog.series.read_widths(spec, seen, lease_s=lease_s)
 
+    def check_durable(self, spec: TableSpec) -> None:
+        """Refuse a table in a keyspace whose writes do not pass through the commit log."""
+        self._check_table(spec)
+        self._catalog.check_durable(spec)
+
     def server_time_s(self) -> float | None:
         """Return a coordinator's clock."""
         self._check_open()

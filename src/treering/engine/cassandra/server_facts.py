@@ -127,6 +127,16 @@ def check_usable(keyspace: str, options: Mapping[str, str], nodes: Mapping[str, 
     )
 
 
+def not_durable_error(keyspace: str) -> UsageError:
+    """Return the error for a keyspace whose writes do not pass through the commit log."""
+    return UsageError(
+        f"the keyspace {keyspace} has durable_writes = false: a node that crashes loses what it "
+        "acknowledged since its last flush",
+        hint=f"ALTER KEYSPACE {keyspace} WITH durable_writes = true;",
+        keyspace=keyspace,
+    )
+
+
 def _read_storage_mode(link: Link) -> str:
     try:
         rows = link.query(

@@ -24,7 +24,8 @@ NAME_MAX: Final = 48
 """The longest name that Cassandra gives a keyspace or a table."""
 
 KEYSPACE: Final = (
-    "SELECT keyspace_name, replication FROM system_schema.keyspaces WHERE keyspace_name = ?"
+    "SELECT keyspace_name, replication, durable_writes "
+    "FROM system_schema.keyspaces WHERE keyspace_name = ?"
 )
 # Everything, because versions differ in what they have: ``read_repair`` came with 4.0.
 TABLE: Final = "SELECT * FROM system_schema.tables WHERE keyspace_name = ? AND table_name = ?"

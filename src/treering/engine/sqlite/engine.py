@@ -246,6 +246,9 @@ class SqliteEngine:
         """Return the histories that changed."""
         return self._here().catalog.series.read_widths(spec, seen or 0)
 
+    def check_durable(self, spec: TableSpec) -> None:
+        """Accept every table: every acknowledged write is on the disk."""
+
     def server_time_s(self) -> float | None:
         """Return None: the clock is this machine's."""
         return None
