@@ -200,7 +200,7 @@ class SeriesVerbs:
         if len(names) > series_max:
             raise FanOutTooWideError(
                 f"more than {series_max:,} series of {self._spec.name!r}"
-                f"{render_choice(prefix, tags)}",
+                f"{render_choice(prefix, tags) or ' are there'}",
                 hint="choose fewer by a longer prefix or more tags, or raise series_max",
                 cli_hint="choose fewer by a longer --prefix or more --tag, or raise --series-max",
                 series_max=series_max,

@@ -198,7 +198,9 @@ def chosen_series(
     if not found:
         choice = render_choice(prefix or "", tags)
         raise SeriesNotFoundError(
-            f"no series of {table.name!r} is there{' of those that' if choice else ''}{choice}",
+            f"none of the series of {table.name!r}{choice}"
+            if choice
+            else f"the table {table.name!r} has no series",
             hint=f"treering series {table.name} lists all, also by --prefix and --tag",
         )
     return found
