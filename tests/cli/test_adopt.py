@@ -45,7 +45,7 @@ def test_adopted_table_is_one_document_and_its_series_are_scanned_for(
     moment = ("--width", "day", "--retention", "30d", "--now", "2026-11-30T14:00Z")
     planned = document(run("adopt", place, *moment, *store, "--json"))
     assert (planned["adopted"], planned["table"], planned["width"]) == (False, "device_log", "day")
-    assert planned["sampled"] == 3
+    assert planned["sampled"] == {"partitions": 3, "rows": 3}
     run("info", "device_log", *store, exit_code=2)
     adopted = document(run("adopt", place, *moment, *store, "--yes", "--json"))
     assert adopted | {"adopted": False} == planned
