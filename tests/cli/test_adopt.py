@@ -36,38 +36,36 @@ def test_adopted_table_is_one_document_and_its_series_are_scanned_for(
         f"CREATE TABLE {place} (device text, day date, at timestamp, temp double, "
         "PRIMARY KEY ((device, day), at))"
     )
-    for device in ("d1", "d2", "d3"):
-        cassandra_session.execute(
-            f"INSERT INTO {place} (device, day, at, temp) "
-            f"VALUES ('{device}', '2026-11-30', '2026-11-30T13:00:00Z', 1.5)"
-        )
+    insert = cassandra_session.prepare(
+        f"INSERT INTO {place} (device, day, at, temp) "
+        "VALUES (?, '2026-11-30', '2026-11-30T13:00:00Z', 1.5)"
+    )
+    devices = [f"d{number:04d}" for number in range(1_100)]
+    sent = [cassandra_session.execute_async(insert, (device,)) for device in devices]
+    for future in sent:
+        future.result()
     store = ("--store", cassandra_keyspace)
     moment = ("--width", "day", "--retention", "30d", "--now", "2026-11-30T14:00Z")
     planned = document(run("adopt", place, *moment, *store, "--json"))
     assert (planned["adopted"], planned["table"], planned["width"]) == (False, "device_log", "day")
-    assert planned["sampled"] == {"partitions": 3, "rows": 3}
+    assert planned["sampled"]["rows"] == planned["sampled"]["partitions"] > 0
     run("info", "device_log", *store, exit_code=2)
     adopted = document(run("adopt", place, *moment, *store, "--yes", "--json"))
     assert adopted | {"adopted": False} == planned
     assert document(run("info", "device_log", *store, "--json"))["adopted"] is not None
 
     assert document(run("series", "device_log", *store, "--json"))["series"] == []
-    scan = ("series", "device_log", "--scan", "--scan-max", "2", *store)
+    # A scan ends with the page in which it reaches its bound.
+    scan = ("series", "device_log", "--scan", "--scan-max", "10", *store)
     part = document(run(*scan, "--json", exit_code=3))
-    assert part["scan"] == {
-        "found": 2,
-        "partitions": 2,
-        "unnamed": 0,
-        "next_token": part["scan"]["next_token"],
-    }
+    token = part["scan"]["next_token"]
+    assert part["scan"] == {"found": 1_000, "partitions": 1_000, "unnamed": 0, "next_token": token}
     assert part["series"] == sorted(part["series"])
-    assert len(part["series"]) == 2
-    stopped = run(*scan, exit_code=3)
-    assert f"go on with --scan-from={part['scan']['next_token']}" in stopped.stderr
-    rest = run(*scan, f"--scan-from={part['scan']['next_token']}")
-    assert rest.stdout.splitlines() == ["d1", "d2", "d3"]
-    assert "1 series in 1 partitions; that was all" in rest.stderr
-    read = document(
-        run("read", "device_log", "--prefix", "d", "--start", "2026-11-30", *store, "--json")
-    )
-    assert read["series"] == {"d1": 1, "d2": 1, "d3": 1}
+    assert len(part["series"]) == 1_000
+    assert f"go on with --scan-from={token}" in run(*scan, exit_code=3).stderr
+    rest = run(*scan, f"--scan-from={token}")
+    assert rest.stdout.splitlines() == devices
+    assert "100 series in 100 partitions; that was all" in rest.stderr
+    choice = ("--prefix", "d000", "--start", "2026-11-30")
+    read = document(run("read", "device_log", *choice, *store, "--json"))
+    assert read["series"] == dict.fromkeys(devices[:10], 1)
