@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +17,7 @@ _STATED = "What the table carries"
 _LIMITS = "Limits and assumptions"
 _CHOICES = "Choices made instead of the design; each is judged"
 _OUTPUT = "Output"
+_THERE = "With --table cassandra://…: what is known of a table that is there"
 
 
 def _option(*names: str, text: str, panel: str, metavar: str | None = None) -> Any:
@@ -24,14 +26,14 @@ def _option(*names: str, text: str, panel: str, metavar: str | None = None) -> A
 
 def design(
     retention: Annotated[
-        str,
+        str | None,
         _option(
             "--retention",
             text="How long a reading must stay readable, such as 90d, or forever.",
             panel=_STATED,
             metavar="TIME",
         ),
-    ],
+    ] = None,
     rate: Annotated[
         str | None,
         _option(
@@ -217,8 +219,32 @@ def design(
         str, _option("--keyspace", text="Name of the keyspace in the CQL.", panel=_OUTPUT)
     ] = "metrics",
     table: Annotated[
-        str, _option("--table", text="Name of the table in the CQL.", panel=_OUTPUT)
+        str,
+        _option(
+            "--table",
+            text="Name of the table in the CQL; or cassandra://host/keyspace/table, to design "
+            "that table anew from its own rate and rows.",
+            panel=_OUTPUT,
+        ),
     ] = "readings",
+    files: Annotated[
+        list[str] | None,
+        _option(
+            "--files",
+            text="A data folder or bundle with files of that table; again for more.",
+            panel=_THERE,
+            metavar="FOLDER",
+        ),
+    ] = None,
+    nodetool: Annotated[
+        str | None,
+        _option(
+            "--nodetool",
+            text="How to run nodetool for a node, such as 'ssh {node} nodetool'.",
+            panel=_THERE,
+            metavar="COMMAND",
+        ),
+    ] = None,
     as_cql: Annotated[
         bool, _option("--cql", text="Print the statements that create the table.", panel=_OUTPUT)
     ] = False,
@@ -235,9 +261,15 @@ def design(
         treering design --rate 10/s --retention 2y --columns temp:double --late 2h:3%
 
         treering design --rate 4/h --retention forever --replication dc1:3 --cql
+
+        treering design --table cassandra://10.0.0.5/plant/readings?local_dc=dc1
     """
     stated = dict(locals())
     check_one_of(json=as_json, cql=as_cql)
+    if "://" in table:
+        _print_redesign(stated)
+        return
+    _check_stated(stated)
     from treering.cli.rates import render_widths, widths_to_json
     from treering.core.design import plan_design
     from treering.core.rates import plan_widths
@@ -262,6 +294,51 @@ def design(
         Console(highlight=False).print(render_design(plan))
         if planned:
             print(render_widths(plan, planned))
+
+
+def _check_stated(stated: dict[str, Any]) -> None:
+    from treering.errors import UsageError
+
+    if stated["retention"] is None:
+        raise UsageError(
+            "no retention was stated", hint="say --retention 90d, or --retention forever"
+        )
+    for name in ("files", "nodetool"):
+        if stated[name]:
+            raise UsageError(
+                f"--{name} goes with the address of a table only",
+                hint="such as --table cassandra://10.0.0.5/plant/readings",
+            )
+
+
+# What may be stated beside the address of a table; the rest the table itself says.
+_BESIDE_ADDRESS = frozenset({"table", "rate", "files", "nodetool", "now", "as_json", "debug"})
+
+
+def _print_redesign(stated: dict[str, Any]) -> None:
+    from treering.cli.redesign import print_redesign
+    from treering.core.units import parse_rate_hz
+    from treering.errors import UsageError
+
+    defaults = {name: one.default for name, one in inspect.signature(design).parameters.items()}
+    more = [
+        name.removeprefix("as_").replace("_", "-")
+        for name, value in stated.items()
+        if name not in _BESIDE_ADDRESS and value != defaults[name]
+    ]
+    if more:
+        raise UsageError(
+            f"--{more[0]} is what the table at {stated['table'].partition('?')[0]} says itself",
+            hint="with an address only --rate, --files, --nodetool and --json can be stated",
+        )
+    print_redesign(
+        stated["table"],
+        files=stated["files"] or [],
+        rate_hz=_optional(parse_rate_hz, stated["rate"]),
+        nodetool=stated["nodetool"],
+        now_s=clock_of(stated["now"])() // 1_000_000_000,
+        as_json=stated["as_json"],
+    )
 
 
 def _rates(stated: dict[str, Any], now_s: int) -> dict[str, float]:
