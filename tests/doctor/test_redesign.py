@@ -61,6 +61,19 @@ def test_options_are_altered_and_those_that_are_right_are_left_out() -> None:
     assert "gc grace     10d" in render_redesign(found)
 
 
+def test_a_bucket_and_an_order_that_serve_as_well_are_no_reason_to_copy() -> None:
+    files = days(sizes=((44_640, 10),), cells=((1_440, 10),))
+    files = tuple(
+        replace(f, rows=14_400, columns_set=14_400, uncompressed_bytes=446_400) for f in files
+    )
+    found = plan_redesign(table(schema(key=DAILY, clustering="ts timestamp"), node(files)))
+    changes = {one.what: (one.has, one.wants, one.change) for one in found.compared}
+    assert found.workload.rate_hz == 1 / 60
+    assert changes["bucket"] == ("day", "month", "fits")
+    assert changes["order"][2] == "fits"
+    assert found.create == ""
+
+
 def test_a_key_without_a_bucket_needs_a_new_table() -> None:
     facts = table(schema(key="series text", clustering="ts timestamp"))
     found = plan_redesign(facts)

@@ -13,7 +13,15 @@ from treering.core.adopt_values import AdoptChoices, value_columns
 from treering.core.foreign import ForeignColumn, ForeignTable
 from treering.core.schema import Column, ColumnType
 from treering.core.sizing import row_bytes_of
-from treering.core.units import Precision, render_bytes, render_duration, render_rate
+from treering.core.units import (
+    DAY_S,
+    HOUR_S,
+    MINUTE_S,
+    Precision,
+    render_bytes,
+    render_duration,
+    render_rate,
+)
 from treering.core.workload import COMPRESSION_RATIO_DEFAULT, Workload
 from treering.doctor.checks.key_shape import KeyShape, key_shape_of
 from treering.doctor.checks.known import has_deletes, server_of, ttl_s_of, version_of
@@ -200,7 +208,9 @@ def _written_rates(node: NodeFacts, shape: KeyShape) -> Rates | None:
 
 
 def _rounded(rate_hz: float) -> float:
-    return float(f"{rate_hz:.{_RATE_DIGITS}g}")
+    """Return a rate with three digits in the unit that it is shown in."""
+    unit_s = next((s for s in (1, MINUTE_S, HOUR_S) if rate_hz * s >= 1), DAY_S)
+    return float(f"{rate_hz * unit_s:.{_RATE_DIGITS}g}") / unit_s
 
 
 def _row_bytes(files: tuple[SSTableFacts, ...]) -> float | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from treering.core.bucket import BucketWidth
-from treering.core.choices import rows_of
+from treering.core.choices import OVER_PARTITIONED_BYTES, candidate_of, rows_of
 from treering.core.ddl import render_create_table
 from treering.core.design import Design, plan_design
 from treering.core.units import render_bytes, render_duration
@@ -24,8 +24,8 @@ from treering.doctor.checks.windows import window_of
 from treering.doctor.facts import SchemaFacts, TableFacts
 from treering.errors import DesignError, UsageError
 
-Change = Literal["none", "alter", "migrate"]
-"""How a difference is closed: it is none, by ALTER TABLE, or by copying to a new table."""
+Change = Literal["none", "fits", "alter", "migrate"]
+"""How a difference is closed: it is none, it serves as well, by ALTER TABLE, by a new table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,11 +106,27 @@ def _compared(schema: SchemaFacts, design: Design, shape: KeyShape) -> tuple[Com
         ("read repair", *_read_repair(schema, design), "alter"),
     ]
     compared = []
+    fits = _fits(design, shape)
     for what, has, wants, how in pairs:
-        same = has == wants
-        change: Change = "none" if same else "migrate" if how == "migrate" else "alter"
+        change: Change = "alter"
+        if has == wants:
+            change = "none"
+        elif how == "migrate":
+            change = "fits" if fits else "migrate"
         compared.append(Compared(what=what, has=has, wants=wants, change=change))
     return tuple(compared)
+
+
+def _fits(design: Design, shape: KeyShape) -> bool:
+    """Return whether partitions are bounded as they are: not worth a new table, nor is the order.
+
+    They are within the target, and not over-partitioned.
+    """
+    width = next((width for width in BucketWidth if width.length_s == shape.width_s), None)
+    if shape.shape != "bucketed" or width is None:
+        return False
+    found = candidate_of(design.workload, width, design.row_bytes)
+    return found.fit == "target" and found.partition_bytes >= OVER_PARTITIONED_BYTES
 
 
 def _bucket_text(shape: KeyShape) -> str:
@@ -209,7 +225,7 @@ def render_redesign(found: Redesign) -> str:
         max(len(text) for text in column)
         for column in zip(*((c.what, c.has, c.wants) for c in found.compared), strict=True)
     ]
-    ways = {"none": "", "alter": "ALTER TABLE", "migrate": "a new table"}
+    ways = {"none": "", "fits": "serves as well", "alter": "ALTER TABLE", "migrate": "a new table"}
     for one in found.compared:
         cells = (one.what, one.has, one.wants)
         row = "  ".join(text.ljust(width) for text, width in zip(cells, widths, strict=True))
@@ -223,7 +239,7 @@ def render_redesign(found: Redesign) -> str:
     if any(one.change == "migrate" for one in found.compared):
         lines.append("a key and an order cannot be altered: copy the readings to a new table")
         lines += [found.create + ";"] if found.create else []
-    if all(one.change == "none" for one in found.compared):
+    if all(one.change in ("none", "fits") for one in found.compared):
         lines.append("it has what its design asks for; nothing is left to do")
     return "\n".join(lines)
 
