@@ -10,6 +10,7 @@ import statistics
 from typing import Final, Literal
 
 from treering.core.units import DAY_S, HOUR_S
+from treering.doctor.checks.expired import gone_before
 from treering.doctor.checks.known import hint_window_s_of
 from treering.doctor.checks.node_files import NodeFiles
 from treering.doctor.facts import TableFacts
@@ -110,11 +111,11 @@ def _cause_of(
 
 
 def _is_spread(file: SSTableFacts, files: NodeFiles) -> bool:
-    """Return whether a file holds a good part of the rows of many windows, not a few strays."""
+    """Return whether most rows of a file are of other windows than its last two."""
     if file.max_deletion_s is None or not file.deletions.count:
         return False
-    earlier = file.deletions.before(file.max_deletion_s - 2 * files.window_s)
-    return earlier / file.deletions.count >= 0.25
+    earlier = gone_before(file, file.max_deletion_s - 2 * files.window_s)
+    return earlier / file.deletions.count >= 0.5
 
 
 Origin = Literal["back-dated", "repair", "read repair", "hint", "unknown"]
