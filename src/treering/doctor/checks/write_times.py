@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from typing import Final, Literal
 
-from treering.core.units import DAY_S, HOUR_S
+from treering.core.units import HOUR_S, MINUTE_S
 from treering.doctor.checks.expired import gone_before
 from treering.doctor.checks.known import hint_window_s_of
 from treering.doctor.checks.node_files import NodeFiles
@@ -151,7 +151,7 @@ def origin_of(facts: TableFacts, files: NodeFiles, file: SSTableFacts) -> tuple[
 
 
 def _is_back_dated(files: NodeFiles, file: SSTableFacts, oldest_s: int) -> bool:
-    slack_s = max(2 * files.window_s, DAY_S // 24)
+    slack_s = 2 * files.window_s + MINUTE_S
     # Where the earliest expiry in the file is later than its oldest row's can be.
     is_late = file.min_deletion_s is not None and (
         file.min_deletion_s > oldest_s + max(file.max_ttl_s, 1) + slack_s
