@@ -44,6 +44,7 @@ LAYERS: dict[str, int] = {
     "table_write": 3,
     "newest": 3,
     "reading": 3,
+    "aggregating": 3,
     "table_retention": 3,
     "table_context": 3,
     "store": 3,

@@ -12,6 +12,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
+from treering.aggregating import StepTotals
+from treering.core.aggregate_result import Aggregation
 from treering.core.bucket import BucketWidth
 from treering.core.listing import (
     LISTED_MAX,
@@ -71,6 +73,14 @@ class Reading:
             schema=plan.columns,
             missing=missing,
         )
+
+    def aggregate(
+        self, plan: ReadPlan, aggregation: Aggregation, *, partial: bool = False
+    ) -> Steps[tuple[Readings, dict[str, int]]]:
+        """Return what is planned by step, and how many readings each series had."""
+        totals = StepTotals(plan, aggregation)
+        missing = yield from self._pages(plan, totals.take, partial=partial)
+        return totals.result(missing), totals.rows
 
     def count(self, plan: ReadPlan) -> Steps[dict[str, int]]:
         """Count what is planned, and keep nothing of it."""

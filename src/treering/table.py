@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
+from treering.aggregating import Empty, StepRequest
 from treering.core.bucket import FAN_OUT_MAX, BucketWidth
 from treering.core.listing import is_worth_listing
 from treering.core.read_plan import ROWS_MAX, Order, ReadPlan, plan_read
@@ -22,12 +23,13 @@ from treering.engine.protocol import ExpireReport, TableInfo
 from treering.errors import UsageError
 from treering.fanout.run import run_fan_out
 from treering.fanout.steps import Steps, verb
+from treering.intake import parse_zone
 from treering.leases import LeaseTerms, SeriesLease
 from treering.newest import STEP_BUCKETS, NewestSearch
 from treering.reading import reading_of
 from treering.readings import Readings, readings_from_parts
 from treering.table_adopted import AdoptedVerbs
-from treering.table_context import LOOK_BACK_S, TIMEOUT_S, TableContext
+from treering.table_context import LOOK_BACK_S, ROWS_ANY, TIMEOUT_S, TableContext
 from treering.table_count import CountVerbs
 from treering.table_removal import RemovalVerbs
 from treering.table_series import SeriesVerbs, series_names
@@ -86,6 +88,11 @@ class Table(WriteVerbs, SeriesVerbs, CountVerbs, RemovalVerbs, AdoptedVerbs):
         order: Order = "asc",
         limit: int | None = None,
         columns: Sequence[str] | None = None,
+        every: str | dt.timedelta | None = None,
+        agg: str | Sequence[str] | None = None,
+        tz: str | None = None,
+        origin: TimeInput | None = None,
+        empty: Empty = "absent",
         unit: str | None = None,
         partial: bool = False,
         missing_ok: bool = False,
@@ -93,7 +100,13 @@ class Table(WriteVerbs, SeriesVerbs, CountVerbs, RemovalVerbs, AdoptedVerbs):
         rows_max: int = ROWS_MAX,
         timeout_s: float = TIMEOUT_S,
     ) -> Steps[Readings]:
-        """Read the readings of ``[start, end)`` of one or several series.
+        """Read the readings of ``[start, end)`` of one or several series, or aggregates by step.
+
+        With ``every`` the result has a row a step, at the time at which the step starts, and the
+        columns ``<column>_<aggregate>``. Only readings in ``[start, end)`` count, so the first and
+        the last step may be made of less than they span, and the first may start before
+        ``start``. Missing values and NaN are nothing to every aggregate. Sums are exact before
+        they are rounded once.
 
         Args:
             series: One series id, or several, such as ``t.series(tags=…)``; each is read once,
@@ -104,17 +117,27 @@ class Table(WriteVerbs, SeriesVerbs, CountVerbs, RemovalVerbs, AdoptedVerbs):
             order: By event time within each series.
             limit: The most readings a series, from the start of the order.
             columns: Names of the columns wanted; all by default.
+            every: The length of a step, such as ``5m``, ``1h`` or ``1d``.
+            agg: What becomes of the values of a step: one or more of ``mean``, ``min``, ``max``,
+                ``sum``, ``count``, ``first`` and ``last``, for text of the last three.
+            tz: The name of a time zone. Steps of whole days are then its days, shorter ones start
+                anew at each midnight, and times without a zone are of it.
+            origin: An instant at which a step starts; by default 1970-01-01, in UTC or in ``tz``.
+            empty: ``absent`` leaves out steps without values, ``null`` gives every step.
             unit: The unit of integer times.
             partial: Return what could be read, with the partitions that could not in
                 ``missing``, instead of raising.
             missing_ok: Take a series that the table does not have as an empty one.
             fan_out_max: The most partitions to touch.
-            rows_max: The most readings to expect.
+            rows_max: The most readings to expect; with ``every`` they bound nothing, since none
+                is kept.
             timeout_s: How long the call may take.
 
         Raises:
-            UsageError: A reversed interval, a zone-less time, an unknown column.
-            FanOutTooWideError: The plan is over a limit; nothing was sent.
+            UsageError: A reversed interval, a zone-less time, an unknown column or aggregate; a
+                sum of integers that no bigint holds.
+            FanOutTooWideError: The plan is over a limit, or the interval has more than 10 million
+                steps; nothing was sent.
             SeriesNotFoundError: The table has no such series.
             PartialReadError: A partition stayed unreadable; nothing partial is returned.
             EngineTimeoutError: The call took longer than ``timeout_s``.
@@ -124,6 +147,8 @@ class Table(WriteVerbs, SeriesVerbs, CountVerbs, RemovalVerbs, AdoptedVerbs):
             One request or more for each partition, side by side.
         """
         self._refresh()
+        request = StepRequest(every=every, agg=agg, tz=tz, origin=origin, empty=empty)
+        request.check(limit=limit)
         with deadline_in(timeout_s):
             plan = self._plan(
                 series,
@@ -133,15 +158,24 @@ class Table(WriteVerbs, SeriesVerbs, CountVerbs, RemovalVerbs, AdoptedVerbs):
                 limit=limit,
                 columns=columns,
                 unit=unit,
+                zone=request.zone(),
                 fan_out_max=fan_out_max,
-                rows_max=rows_max,
+                rows_max=ROWS_ANY if request.is_given else rows_max,
             )
+        aggregation = None
+        if request.is_given:
+            aggregation = request.aggregation(plan, now_ts=self._now_ts(), unit=unit)
         reading = reading_of(self._spec, self._context, "read", timeout_s, plan.widths)
         with self._context.call("read", timeout_s):
             if is_worth_listing(plan):
                 plan = yield from reading.without_unlisted(plan, partial=partial)
-            result = yield from reading.run(plan, partial=partial)
-            self._check_listed(result, missing_ok)
+            if aggregation is None:
+                result = yield from reading.run(plan, partial=partial)
+                rows = dict(zip(result.series, result.series_rows, strict=True))
+            else:
+                result, rows = yield from reading.aggregate(plan, aggregation, partial=partial)
+            if not missing_ok:
+                self._check_listed_rows(rows)
         self._context.stats.verb("read").on_end(partitions=0, rows=len(result))
         return result
 
@@ -156,6 +190,7 @@ class Table(WriteVerbs, SeriesVerbs, CountVerbs, RemovalVerbs, AdoptedVerbs):
         limit: int | None = None,
         columns: Sequence[str] | None = None,
         unit: str | None = None,
+        tz: str | None = None,
         fan_out_max: int = FAN_OUT_MAX,
         rows_max: int = ROWS_MAX,
         listed: bool = False,
@@ -163,16 +198,18 @@ class Table(WriteVerbs, SeriesVerbs, CountVerbs, RemovalVerbs, AdoptedVerbs):
     ) -> Steps[ReadPlan]:
         """Return the plan of a read; no reading is asked for, only the catalog.
 
-        :func:`~treering.render_read_plan` puts it in words. Takes what :meth:`read` takes, and
-        refuses what it refuses.
+        :func:`~treering.render_read_plan` puts it in words. Takes what :meth:`read` takes but
+        for steps, and refuses what it refuses.
 
         Args:
+            tz: The name of the time zone of times without one.
             listed: Ask the index which of the buckets exist and leave out the others, as a long
                 read does; where the index may not be trusted, nothing is asked or left out.
 
         Cost:
             Nothing is sent; with ``listed`` one request a series or more.
         """
+        zone = None if tz is None else parse_zone(tz)
         with deadline_in(timeout_s):
             plan = self._plan(
                 series,
@@ -182,6 +219,7 @@ class Table(WriteVerbs, SeriesVerbs, CountVerbs, RemovalVerbs, AdoptedVerbs):
                 limit=limit,
                 columns=columns,
                 unit=unit,
+                zone=zone,
                 fan_out_max=fan_out_max,
                 rows_max=rows_max,
             )
@@ -199,6 +237,7 @@ class Table(WriteVerbs, SeriesVerbs, CountVerbs, RemovalVerbs, AdoptedVerbs):
         *,
         unit: str | None,
         fan_out_max: int,
+        zone: dt.tzinfo | None = None,
         **choices: Any,
     ) -> ReadPlan:
         names = series_names(series, fan_out_max=fan_out_max)
@@ -206,7 +245,7 @@ class Table(WriteVerbs, SeriesVerbs, CountVerbs, RemovalVerbs, AdoptedVerbs):
         return plan_read(
             self._spec,
             names,
-            self._interval(start, end, unit, now_ts),
+            self._interval(start, end, unit, now_ts, zone),
             now_ts=now_ts,
             fan_out_max=fan_out_max,
             widths=self._lease.widths_to_read(names, now_ts),
@@ -364,8 +403,10 @@ class Table(WriteVerbs, SeriesVerbs, CountVerbs, RemovalVerbs, AdoptedVerbs):
     def _now_ts(self) -> int:
         return self._context.clock() * self.precision.per_s // 1_000_000_000
 
-    def _time(self, value: TimeInput, unit: str | None, now_ts: int) -> int:
-        return parse_time(value, now_ts=now_ts, precision=self.precision, unit=unit)
+    def _time(
+        self, value: TimeInput, unit: str | None, now_ts: int, zone: dt.tzinfo | None = None
+    ) -> int:
+        return parse_time(value, now_ts=now_ts, precision=self.precision, unit=unit, zone=zone)
 
     def _end_of_time(self, now_ts: int) -> int:
         # A writer whose clock is ahead by the bound may have written this far.
@@ -373,11 +414,16 @@ class Table(WriteVerbs, SeriesVerbs, CountVerbs, RemovalVerbs, AdoptedVerbs):
         return now_ts + round(ahead_s * self.precision.per_s) + 1
 
     def _interval(
-        self, start: TimeInput, end: TimeInput | None, unit: str | None, now_ts: int
+        self,
+        start: TimeInput,
+        end: TimeInput | None,
+        unit: str | None,
+        now_ts: int,
+        zone: dt.tzinfo | None = None,
     ) -> Interval:
-        start_ts = self._time(start, unit, now_ts)
+        start_ts = self._time(start, unit, now_ts, zone)
         if end is None:
             end_ts = max(start_ts, self._end_of_time(now_ts))
         else:
-            end_ts = self._time(end, unit, now_ts)
+            end_ts = self._time(end, unit, now_ts, zone)
         return Interval(start_ts, end_ts, self.precision)

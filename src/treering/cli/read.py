@@ -31,6 +31,8 @@ from treering.cli.options import (
 if TYPE_CHECKING:
     from treering.readings import Readings
 
+_STEPS: Final = "Aggregates by step"
+
 
 def read(
     table: TableArgument,
@@ -43,6 +45,54 @@ def read(
     order: OrderOption = "asc",
     limit: LimitOption = None,
     column: ColumnsOption = None,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            "--every",
+            metavar="LENGTH",
+            help="Aggregates by step: 5m, 1h, 1d. Only readings in [start, end) count, though the "
+            "first step may start before --start.",
+            rich_help_panel=_STEPS,
+        ),
+    ] = None,
+    agg: Annotated[
+        str | None,
+        typer.Option(
+            "--agg",
+            metavar="NAME,…",
+            help="What becomes of a step's values: mean, min, max, sum, count, first, last. "
+            "Missing values and NaN are left out.",
+            rich_help_panel=_STEPS,
+        ),
+    ] = None,
+    tz: Annotated[
+        str | None,
+        typer.Option(
+            "--tz",
+            metavar="ZONE",
+            help="Steps are days of this zone, or start anew at its midnights; times without a "
+            "zone are of it.",
+            rich_help_panel=_STEPS,
+        ),
+    ] = None,
+    origin: Annotated[
+        str | None,
+        typer.Option(
+            "--origin",
+            metavar="TIME",
+            help="A time at which a step starts; 1970-01-01 if left out.",
+            rich_help_panel=_STEPS,
+        ),
+    ] = None,
+    empty: Annotated[
+        str,
+        typer.Option(
+            "--empty",
+            metavar="absent|null",
+            help="Whether steps without values are left out, or come without values.",
+            rich_help_panel=_STEPS,
+        ),
+    ] = "absent",
     time_unit: UnitOption = None,
     fan_out_max: FanOutOption = None,
     rows_max: RowsOption = None,
@@ -72,7 +122,7 @@ def read(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Read the readings of an interval, [start, end).
+    """Read the readings of an interval, [start, end), or aggregates by step.
 
     Examples:
 
@@ -83,6 +133,8 @@ def read(
         treering read readings --tag site=north --tag kind=fan --start -1d
 
         treering read readings pump-7 --start -1d --plot --png day.png
+
+        treering read readings pump-7 --start -7d --every 5m --agg mean,max
     """
     from treering.cli.options import (
         check_one_of,
@@ -103,7 +155,15 @@ def read(
         "limit": limit,
         "columns": column,
         "unit": time_unit,
+        "tz": tz,
         **stated(fan_out_max=fan_out_max, rows_max=rows_max),
+    }
+    steps: dict[str, Any] = {
+        "every": every,
+        "agg": agg,
+        "origin": None if origin is None else parse_moment_text(origin, time_unit),
+        "empty": empty,
+        "partial": partial,
     }
     bounds = (
         parse_moment_text(start, time_unit),
@@ -112,7 +172,7 @@ def read(
     with opened(store, now=now) as place:
         target = place.table(table)
         names = chosen_series(target, series, prefix=prefix, tag=tag, series_max=series_max)
-        readings = target.read(names, *bounds, partial=partial, **options)
+        readings = target.read(names, *bounds, **{**options, **steps})
         plan = None if len(readings) else target.explain(names, *bounds, **options)
     if plan is not None and plan.is_all_expired:
         print_note(all_expired(plan))

@@ -94,6 +94,14 @@ class Column:
             )
 
 
+def result_column(name: str, column_type: ColumnType) -> Column:
+    """Return a column of a result, whose name may be longer than one of a table can be."""
+    column = object.__new__(Column)
+    object.__setattr__(column, "name", name)
+    object.__setattr__(column, "type", column_type)
+    return column
+
+
 def check_identifier(name: str, what: str) -> str:
     """Return ``name`` if it is safe, unquoted, in CQL, SQL and file names.
 

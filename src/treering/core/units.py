@@ -148,6 +148,14 @@ def _why_no_duration(given: object) -> str:
     return ""
 
 
+_CALENDAR: Final = re.compile(r"\d\s*(months?|mo|years?|y)(?![a-z])", re.IGNORECASE)
+
+
+def has_calendar_unit(text: str) -> bool:
+    """Return whether a length of time is in months or years, of which no two are equally long."""
+    return _CALENDAR.search(text) is not None
+
+
 def parse_whole_s(text: str | dt.timedelta) -> int:
     """Return a length of time in whole seconds, which is what Cassandra counts in.
 
