@@ -16,6 +16,7 @@ NAMES = (
     "catalog",
     "block_codec",
     "sstable_metadata",
+    "aggregates",
 )
 
 

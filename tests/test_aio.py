@@ -81,6 +81,8 @@ async def round_trip(place: str, **options: Any) -> None:
         assert found.series_rows == (2_000, 1)
         assert found.ts.tolist() == [*sorted(times.tolist()), NOW_MS]
         assert (await table.latest("a", 2)).ts.tolist() == times[:2].tolist()
+        daily = await table.read("a", "-1d", every="1d", agg="count", tz="Asia/Kathmandu")
+        assert daily["value_count"].sum() == 2_000
         assert (await table.explain("a", "-1d")).fan_out == 2
         assert [each async for each in table.series()] == ["a", "b"]
         assert [each async for each in table.series(prefix="b")] == ["b"]

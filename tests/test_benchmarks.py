@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import (
+    aggregates,
     block_codec,
     catalog,
     index_cassandra,
@@ -33,6 +34,12 @@ def test_block_benchmark_runs() -> None:
 def test_writer_benchmark_runs() -> None:
     results = writer.run(rows=400, spooled_rows=8)
     assert len(results) == 5
+    assert all(result.ours > 0 and result.peer > 0 for result in results)
+
+
+def test_aggregates_benchmark_runs() -> None:
+    results = aggregates.run(days=1)
+    assert [result.unit for result in results] == ["readings/s", "readings/MB"]
     assert all(result.ours > 0 and result.peer > 0 for result in results)
 
 

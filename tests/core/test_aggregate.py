@@ -82,7 +82,7 @@ def is_equal(found: Any, wanted: Any, aggregate: Aggregate) -> bool:
     if isinstance(wanted, float) and math.isnan(wanted):
         return math.isnan(found)
     if aggregate is Aggregate.MEAN and math.isfinite(wanted):
-        return abs(found - wanted) <= math.ulp(wanted)
+        return bool(abs(found - wanted) <= math.ulp(wanted))
     return bool(found == wanted)
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -904,6 +905,63 @@ class StoreContract:
         assert table.count("c", "-9d", missing_ok=True) == {"c": 0}
         with pytest.raises(treering.SeriesNotFoundError):
             table.count("c", "-9d")
+
+    @pytest.mark.parametrize("order", ["asc", "desc"])
+    @pytest.mark.parametrize(("every", "tz"), [("5m", None), ("1d", "Europe/Berlin")])
+    def test_aggregates_are_those_of_the_readings_that_are_read(
+        self, store: Store, order: Order, every: str, tz: str | None
+    ) -> None:
+        columns = "a:double,n:bigint,s:text,b:boolean"
+        table = store.create(
+            fresh_name("steps"), rate="1/min", retention="30d", columns=columns, bucket="day"
+        )
+        random = np.random.default_rng(5)
+        times = np.sort(random.choice(3 * 86_400, 600, replace=False)) * 1_000 + NOW_MS - 3 * DAY_MS
+        a = [None if i % 7 == 0 else math.nan if i % 5 == 0 else i / 10 for i in range(600)]
+        n = [None if i % 3 == 0 else 2**53 + i for i in range(600)]
+        s = [None if i % 4 == 0 else f"s{i}" for i in range(600)]
+        b = [None if i % 2 == 0 else i % 3 == 0 for i in range(600)]
+        for name, part in (("x", slice(0, 400)), ("y", slice(300, 600))):
+            table.write(name, times[part], unit="ms", a=a[part], n=n[part], s=s[part], b=b[part])
+        start = NOW_MS - 2 * DAY_MS - 12_345
+        asked: dict[str, Any] = {"unit": "ms", "order": order, "every": every, "tz": tz}
+        numbers = ["mean", "min", "max", "sum", "count", "first", "last"]
+        found = table.read(["y", "x"], start, columns=["a", "n", "b"], agg=numbers, **asked)
+        texts = table.read(["y", "x"], start, columns=["s"], agg="count,first,last", **asked)
+        assert found.series == texts.series == ("y", "x")
+        zone = ZoneInfo(tz or "UTC")
+        wanted: dict[tuple[str, int], dict[str, list[Any]]] = {}
+        for row in table.read(["y", "x"], start, unit="ms").rows():
+            at = dt.datetime.fromisoformat(row["ts"])
+            step = at.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0)
+            first_s = int(step.timestamp()) if tz else int(at.timestamp()) // 300 * 300
+            values = wanted.setdefault((row["series"], first_s * 1_000), {})
+            for key in "ansb":
+                if row[key] is not None and row[key] == row[key]:  # Not NaN.
+                    values.setdefault(key, []).append(row[key])
+        assert len(wanted) > 3
+        for result, keys in ((found, "anb"), (texts, "s")):
+            there = {at: v for at, v in wanted.items() if any(key in v for key in keys)}
+            places = list(zip(result.series_column(), result.ts.tolist(), strict=True))
+            sign = 1 if order == "asc" else -1
+            assert places == sorted(there, key=lambda at: ("yx".index(at[0]), sign * at[1]))
+            for place, row in zip(places, result.rows(), strict=True):
+                for key in keys:
+                    self.check_step(row, key, there[place].get(key, []))
+
+    @staticmethod
+    def check_step(row: dict[str, Any], key: str, values: list[Any]) -> None:
+        """Compare the aggregates of a column in a step with those of its values."""
+        assert row[f"{key}_count"] == len(values)
+        assert row[f"{key}_first"] == (values[0] if values else None)
+        assert row[f"{key}_last"] == (values[-1] if values else None)
+        if key == "s":
+            return
+        assert row[f"{key}_min"] == min(values, default=None)
+        assert row[f"{key}_max"] == max(values, default=None)
+        total = (math.fsum(values) if key == "a" else sum(values)) if values else None
+        assert row[f"{key}_sum"] == total
+        assert row[f"{key}_mean"] == (total / len(values) if total is not None else None)
 
     def test_series_that_never_was_is_told_from_an_empty_interval(
         self, table: treering.Table
