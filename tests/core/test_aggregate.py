@@ -183,7 +183,7 @@ def test_parts_combine_in_any_order_and_grouping(data: st.DataObject, order: lis
     whole = combine(parts)["v"]
     mixed = [parts[place] for place in order]
     grouped = combine([combine(mixed[:2]), combine(mixed[2:])])["v"]
-    for field in ("steps", "counts", "least", "largest", "first", "first_ts", "last"):
+    for field in ("steps", "counts", "least", "largest", "first", "first_ts", "last", "last_ts"):
         assert np.array_equal(getattr(whole, field), getattr(grouped, field))
     assert np.array_equal(
         whole.sums.totals(whole.steps),  # type: ignore[union-attr,call-arg]

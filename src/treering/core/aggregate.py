@@ -110,8 +110,9 @@ class ColumnPartial:
         largest: Their largest.
         sums: Their sums.
         first: Their earliest values.
-        first_ts: When those were, or a time before them and after all values of earlier parts.
+        first_ts: When those were, or a time that orders them as well among parts.
         last: Their latest values.
+        last_ts: The same for those.
     """
 
     steps: IntArray
@@ -122,6 +123,7 @@ class ColumnPartial:
     first: npt.NDArray[Any] | None = None
     first_ts: IntArray | None = None
     last: npt.NDArray[Any] | None = None
+    last_ts: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -170,6 +172,7 @@ def _reduce(
         first=values[starts] if wanted & _ENDS else None,
         first_ts=ts[starts] if wanted & _ENDS else None,
         last=values[ends - 1] if wanted & _ENDS else None,
+        last_ts=ts[ends - 1] if wanted & _ENDS else None,
     )
 
 
@@ -182,47 +185,61 @@ def _sums_of(
 
 
 def combine(parts: Sequence[Partial]) -> Partial:
-    """Return the readings of several parts as one.
-
-    The parts come in any order; of those that have values in one step, each has all of its own
-    before or after those of the others.
+    """Return the readings of several parts as one, whatever their order.
 
     Args:
         parts: One or more, with the same columns and aggregates.
     """
     if len(parts) == 1:
         return parts[0]
-    return {name: _combine([part[name] for part in parts]) for name in parts[0]}
+    return {name: combine_columns([part[name] for part in parts]) for name in parts[0]}
 
 
-def _combine(parts: Sequence[ColumnPartial]) -> ColumnPartial:
+def combine_columns(parts: Sequence[ColumnPartial]) -> ColumnPartial:
+    """Return the parts of one column as one; steps may stand in a part more than once."""
+    joined = {
+        field: _joined([getattr(part, field) for part in parts])
+        for field in ("first_ts", "first", "last_ts", "last", "least", "largest")
+    }
     steps = np.concatenate([part.steps for part in parts])
-    first_ts = _joined([part.first_ts for part in parts])
-    keys = (steps,) if first_ts is None else (first_ts, steps)
-    order = np.lexsort(keys)
-    steps = steps[order]
-    starts = run_starts(steps)
-    ends = np.append(starts[1:], len(steps))[: len(starts)]
-
-    def at(field: str, places: npt.NDArray[np.intp]) -> npt.NDArray[Any] | None:
-        joined = _joined([getattr(part, field) for part in parts])
-        return None if joined is None else joined[order[places]]
-
-    def reduced(field: str, ufunc: np.ufunc) -> npt.NDArray[Any] | None:
-        joined = _joined([getattr(part, field) for part in parts])
-        return None if joined is None else ufunc.reduceat(joined[order], starts)
-
+    order = _ordered(steps, joined["first_ts"])
+    starts = run_starts(steps[order])
+    heads = order[starts]
+    lasts = order[starts]
+    if joined["last_ts"] is not None:
+        by_last = _ordered(steps, joined["last_ts"])
+        lasts = by_last[np.append(starts[1:], len(steps))[: len(starts)] - 1]
     counts = np.concatenate([part.counts for part in parts])[order]
     return ColumnPartial(
-        steps=steps[starts],
+        steps=steps[heads],
         counts=np.add.reduceat(counts, starts),
-        least=reduced("least", np.minimum),
-        largest=reduced("largest", np.maximum),
+        least=_reduced(joined["least"], np.minimum, order, starts),
+        largest=_reduced(joined["largest"], np.maximum, order, starts),
         sums=_combined_sums([part.sums for part in parts], order, starts),
-        first=at("first", starts),
-        first_ts=at("first_ts", starts),
-        last=at("last", ends - 1),
+        first=_taken(joined["first"], heads),
+        first_ts=_taken(joined["first_ts"], heads),
+        last=_taken(joined["last"], lasts),
+        last_ts=_taken(joined["last_ts"], lasts),
     )
+
+
+def _ordered(steps: IntArray, ts: IntArray | None) -> npt.NDArray[np.intp]:
+    return np.lexsort((steps,) if ts is None else (ts, steps))
+
+
+def _taken(
+    values: npt.NDArray[Any] | None, places: npt.NDArray[np.intp]
+) -> npt.NDArray[Any] | None:
+    return None if values is None else values[places]
+
+
+def _reduced(
+    values: npt.NDArray[Any] | None,
+    ufunc: np.ufunc,
+    order: npt.NDArray[np.intp],
+    starts: npt.NDArray[np.intp],
+) -> npt.NDArray[Any] | None:
+    return None if values is None else ufunc.reduceat(values[order], starts)
 
 
 def _joined(arrays: Sequence[npt.NDArray[Any] | None]) -> npt.NDArray[Any] | None:

@@ -83,7 +83,14 @@ class SeriesTotals:
         ts, columns = _in_order(self._pages, self._what.columns)
         self._pages, self._pages_rows = [], 0
         places = self._what.steps.places_of(ts)
-        part = reduce_page(places, ts, columns, self._what.aggregates)
+        self._take(reduce_page(places, ts, columns, self._what.aggregates))
+
+    def add_part(self, part: Partial, rows: int) -> None:
+        """Take readings that were reduced already, such as the statistics of blocks."""
+        self.rows += rows
+        self._take(part)
+
+    def _take(self, part: Partial) -> None:
         self._parts.append(part)
         self._parts_steps += _size(part)
         # Doubling each time: every step is combined a few times in all.

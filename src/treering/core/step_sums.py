@@ -18,6 +18,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from treering.core.exact_sum import ExactSum
+
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
@@ -50,6 +52,12 @@ class IntegerSums:
         return cls._carried(
             np.add.reduceat(wide >> 32, starts), np.add.reduceat(wide & _LOW, starts)
         )
+
+    @classmethod
+    def of_exact(cls, totals: Sequence[int]) -> IntegerSums:
+        """Take sums as they are, each of at most 2**31 values."""
+        high = np.array([total >> 32 for total in totals], dtype=np.int64)
+        return cls(high, np.array([total & _LOW for total in totals], dtype=np.int64))
 
     @classmethod
     def _carried(cls, high: IntArray, low: IntArray) -> IntegerSums:
@@ -134,6 +142,27 @@ class FloatSums:
         )
 
     @classmethod
+    def of_exact(cls, totals: Sequence[tuple[int, ExactSum]]) -> FloatSums:
+        """Take exact sums of finite values with their steps, which ascend."""
+        finite: list[tuple[int, float]] = []
+        large: list[tuple[int, float]] = []
+        for step, total in totals:
+            rest = total
+            while rest.whole:
+                value, shift = float(rest), 0
+                if abs(value) >= _LARGE:
+                    shift = _SCALE_BITS
+                    value = float(ExactSum(rest.whole, rest.exponent - shift))
+                (large if shift else finite).append((step, value))
+                taken = ExactSum.from_float(-value)
+                rest += ExactSum.from_parts(taken.whole, taken.exponent + shift)
+        return cls(finite=_terms_of(finite), large=_terms_of(large))
+
+    def with_infinite(self, ends: Sequence[tuple[int, float]]) -> FloatSums:
+        """Return the sums with infinities beside; their steps ascend."""
+        return FloatSums(self.finite, self.large, _infinite(_terms_of(ends)))
+
+    @classmethod
     def combined(cls, parts: Sequence[FloatSums]) -> FloatSums:
         """Add up sums of any steps."""
         return cls(
@@ -174,6 +203,11 @@ class FloatSums:
     def _with_infinite(self, totals: FloatArray, steps: IntArray) -> FloatArray:
         totals[np.searchsorted(steps, self.infinite.steps)] = self.infinite.values
         return totals
+
+
+def _terms_of(pairs: Sequence[tuple[int, float]]) -> Terms:
+    steps = np.array([step for step, _ in pairs], dtype=np.int64)
+    return Terms(steps, np.array([value for _, value in pairs], dtype=np.float64))
 
 
 def _joined(parts: Sequence[Terms]) -> Terms:
