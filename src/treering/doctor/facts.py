@@ -103,7 +103,8 @@ class SchemaFacts:
 class Percentiles:
     """One column of ``nodetool tablehistograms``; None for NaN.
 
-    A value is the upper edge of a histogram's step, up to a fifth above the true one.
+    A value is the upper edge of a histogram's step, up to a fifth above the true one. Where the
+    histogram overflowed there are no percentiles, and ``max`` is what the largest value is above.
     """
 
     p50: float | None
@@ -141,6 +142,8 @@ class TableStats:
         partition_bytes_max: Largest partition of one file.
         partition_bytes_mean: Mean partition.
         partitions: Estimated partitions.
+        partitions_owned: Of them those in ranges that the node is the first replica of: their sum
+            over all nodes is the table's.
         live_cells_per_slice_max: Most live cells that a read met, last five minutes.
         tombstones_per_slice_max: Most tombstones that a read met, last five minutes.
         live_cells_per_slice_mean: Mean of them.
@@ -160,6 +163,7 @@ class TableStats:
     partition_bytes_max: int | None = None
     partition_bytes_mean: int | None = None
     partitions: int | None = None
+    partitions_owned: int | None = None
     live_cells_per_slice_max: float | None = None
     tombstones_per_slice_max: float | None = None
     live_cells_per_slice_mean: float | None = None

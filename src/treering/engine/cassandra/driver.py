@@ -60,6 +60,7 @@ try:
         BatchType,
         BoundStatement,
         PreparedStatement,
+        SimpleStatement,
     )
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] == "cassandra":
@@ -105,6 +106,7 @@ __all__ = [
     "RequestValidationException",
     "ServerError",
     "Session",
+    "SimpleStatement",
     "Timeout",
     "TokenAwarePolicy",
     "Unauthorized",

@@ -26,6 +26,7 @@ from treering.engine.cassandra.driver import (
     PreparedStatement,
     RawProtocolHandler,
     Session,
+    SimpleStatement,
     raw_page_of,
     rows_of,
 )
@@ -206,6 +207,32 @@ class Link:
         except Exception as error:
             raise self.error_of(error, what) from error
         return self._rows(result, what)
+
+    def ask(self, cql: str, *values: Any, what: str, host: Any = None) -> list[dict[str, Any]]:
+        """Return the rows of a read that is sent once, and by itself.
+
+        It is not prepared: that would go to every node, and one that hangs would hold it up.
+
+        Args:
+            cql: A statement with ``%s`` for each value.
+            values: What stands there, as a literal.
+            what: What is being done, for messages.
+            host: The node to ask, and no other; any where None.
+
+        Raises:
+            EngineError: It failed.
+        """
+        try:
+            result = self.session.execute(
+                SimpleStatement(cql, consistency_level=ConsistencyLevel.ONE),
+                values,
+                execution_profile=self._rows_profile,
+                host=host,
+                timeout=time_left_s(self.timeout_s),
+            )
+        except Exception as error:
+            raise self.error_of(error, what) from error
+        return list(self._rows(result, what))
 
     def write(self, cql: str, *values: Any, what: str, is_conditional: bool = False) -> None:
         """Run a write of the catalog.

@@ -1,0 +1,280 @@
+"""Facts of the tables of a running cluster: over CQL, and by nodetool where somebody says how.
+
+Rules of this file: nothing is written; every fact is optional, and one that could not be had is
+said; a node that hangs costs its own bound and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
+
+from treering.doctor.facts import (
+    ClusterFacts,
+    ColumnFacts,
+    Missing,
+    NodeFacts,
+    SchemaFacts,
+    TableFacts,
+)
+from treering.doctor.live_node import NodeVisit, Seen
+from treering.doctor.nodetool import TableName
+from treering.doctor.nodetool_run import PLACE, NodetoolCommand
+from treering.engine.cassandra.connect import open_link
+from treering.engine.cassandra.link import Link
+from treering.engine.cassandra.settings import Settings, read_settings
+from treering.engine.cassandra.statements import BUCKETS, SERIES, TABLES, TAGS
+from treering.engine.cassandra.url import render_url
+from treering.engine.deadline import deadline_in
+from treering.errors import EngineError, UsageError
+
+NODE_TIMEOUT_S: Final = 60.0
+NODES_AT_ONCE: Final = 16
+
+_EVERY: Final = "system"  # Stands in an address that names no keyspace.
+_SYSTEM: Final = frozenset(
+    {
+        *("system", "system_auth", "system_distributed", "system_schema", "system_traces"),
+        *("system_views", "system_virtual_schema", "system_metrics", "system_cluster_metadata"),
+        *("dse_system", "dse_security", "dse_perf", "dse_leases", "dse_system_local"),
+    }
+)
+_CATALOG: Final = (TABLES, SERIES, BUCKETS, TAGS)
+_NO_OPTIONS: Final = frozenset({"keyspace_name", "table_name", "id", "flags", "extensions"})
+
+
+def collect_live(
+    url: str,
+    *,
+    keyspace: str | None = None,
+    table: str | None = None,
+    nodetool: NodetoolCommand | None = None,
+    timeout_s: float = NODE_TIMEOUT_S,
+    environ: Mapping[str, str] | None = None,
+) -> ClusterFacts:
+    """Return what a cluster tells about its tables that have a clustering column.
+
+    Args:
+        url: The cluster, as a store's address; without a keyspace it means every one of users.
+        keyspace: The keyspace to look at; that of the address where None.
+        table: One table of it; all where None, but for those of a catalog of treering.
+        nodetool: How to run nodetool for a node; None leaves out what it alone tells.
+        timeout_s: How long one node may take, all in all.
+        environ: Where the login is; the process's where None.
+
+    Returns:
+        The tables by name. Where no node answers there are none, and ``missing`` says why.
+
+    Raises:
+        UsageError: A wrong address, a datacentre that is not there, a table without a keyspace.
+
+    Cost:
+        Per node, about ten small reads, and with nodetool a JVM for two or three calls and, on
+        3.11 or for few tables, one more for each table. Nodes are asked side by side.
+    """
+    settings, place = _settings_of(url, os.environ if environ is None else environ)
+    chosen = keyspace or (None if place == _EVERY else place)
+    if table is not None and chosen is None:
+        raise UsageError(
+            f"the table {table!r} is of no keyspace", hint="name the keyspace, or in the address"
+        )
+    target = render_url(settings.url).replace(f"/{_EVERY}", "/", 1 if place == _EVERY else 0)
+    try:
+        link = open_link(settings, environ=environ)
+    except EngineError as error:
+        return ClusterFacts(target=target, tables=(), missing=(missing_of("", "cluster", error),))
+    try:
+        return _Cluster(link=link, target=target, timeout_s=timeout_s).collect(
+            chosen, table, nodetool
+        )
+    finally:
+        link.close()
+
+
+def _settings_of(url: str, environ: Mapping[str, str]) -> tuple[Settings, str]:
+    parts = urlsplit(url)
+    if parts.netloc and not parts.path.strip("/"):
+        url = urlunsplit(parts._replace(path=f"/{_EVERY}"))
+    settings = read_settings(url, environ)
+    return settings, settings.url.keyspace
+
+
+def missing_of(node: str, what: str, error: Exception) -> Missing:
+    """Return what is missing because of an error, with what to do about it."""
+    hint = getattr(error, "hint", "")
+    return Missing(node=node, what=what, why=f"{error}{f'; {hint}' if hint else ''}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cluster:
+    """One look at a cluster."""
+
+    link: Link
+    target: str
+    timeout_s: float
+    missing: list[Missing] = field(default_factory=list)
+
+    def collect(
+        self, keyspace: str | None, table: str | None, nodetool: NodetoolCommand | None
+    ) -> ClusterFacts:
+        schemas = self._schemas(keyspace, table)
+        hosts = self._hosts()
+        nodetool = self._usable(nodetool, hosts)
+        visits = [
+            NodeVisit(link=self.link, host=host, tables=tuple(schemas), nodetool=nodetool)
+            for host in hosts
+        ]
+        seen = _side_by_side(lambda visit: visit.run(self.timeout_s), visits if schemas else [])
+        for one in seen:
+            self.missing.extend(one.missing)
+        return ClusterFacts(
+            target=self.target,
+            tables=tuple(_table_of(name, schemas[name], seen) for name in sorted(schemas)),
+            missing=tuple(self.missing),
+        )
+
+    def _hosts(self) -> list[Any]:
+        """Return the nodes that can be asked; the others are missing."""
+        hosts, near = [], self.link.local_dc
+        all_hosts = self.link.session.cluster.metadata.all_hosts()
+        for host in sorted(all_hosts, key=lambda host: str(host.address)):
+            if host.datacenter != near:
+                why = f"it is in {host.datacenter}, and the connection is to {near}: see local_dc="
+            elif host.is_up is False:
+                why = "the node is down"
+            else:
+                hosts.append(host)
+                continue
+            self.missing.append(Missing(node=str(host.address), what="node", why=why))
+        return hosts
+
+    def _usable(
+        self, nodetool: NodetoolCommand | None, hosts: Sequence[Any]
+    ) -> NodetoolCommand | None:
+        if nodetool is None:
+            why = "no command for nodetool was given: it tells SSTables per read, and more"
+        elif len(hosts) > 1 and not nodetool.names_node:
+            why = f"the command does not say for which of {len(hosts)} nodes: put {PLACE} into it"
+        else:
+            return nodetool
+        self.missing.append(Missing(node="", what="nodetool", why=why))
+        return None
+
+    def _schemas(self, keyspace: str | None, table: str | None) -> dict[TableName, SchemaFacts]:
+        tables = self._any_node("SELECT * FROM system_schema.tables", "the schema")
+        columns = (
+            None
+            if tables is None
+            else self._any_node("SELECT * FROM system_schema.columns", "the schema")
+        )
+        if tables is None or columns is None:
+            return {}
+        of_table: dict[TableName, list[Mapping[str, Any]]] = {}
+        for row in columns:
+            of_table.setdefault(_name_of(row), []).append(row)
+        wanted = {
+            name: _schema_of(row, of_table.get(name, ()))
+            for row in tables
+            if _is_wanted(name := _name_of(row), keyspace, table)
+        }
+        found = {name: schema for name, schema in wanted.items() if schema.clustering}
+        if not found:
+            self._say_none(keyspace, table, tables, is_there=bool(wanted))
+        return found
+
+    def _say_none(
+        self,
+        keyspace: str | None,
+        table: str | None,
+        tables: Iterable[Mapping[str, Any]],
+        *,
+        is_there: bool,
+    ) -> None:
+        theirs = sorted({name[0] for row in tables if (name := _name_of(row))[0] not in _SYSTEM})
+        if is_there:
+            why = "it has no clustering column" if table else "no table has a clustering column"
+        elif keyspace in theirs:
+            why = "there is no such table" if table else "it has no tables of users"
+        else:
+            known = (
+                f"there are {', '.join(theirs[:10])}" if theirs else "there are none with tables"
+            )
+            why = f"there is no such keyspace, or it is empty; {known}"
+        what = ".".join(part for part in (keyspace, table) if part) or "tables"
+        self.missing.append(Missing(node="", what=what, why=why))
+
+    def _any_node(self, cql: str, what: str) -> list[dict[str, Any]] | None:
+        """Ask node after node until one answers, each within a part of the bound."""
+        failed = Missing(node="", what=what, why="no node is up")
+        hosts = self.link.local_hosts()
+        for host in hosts:
+            try:
+                with deadline_in(max(self.timeout_s / len(hosts), 1.0)):
+                    return self.link.ask(cql, what=f"reading {what}", host=host)
+            except EngineError as error:
+                failed = missing_of("", what, error)
+        self.missing.append(failed)
+        return None
+
+
+def _side_by_side(
+    run: Callable[[NodeVisit], Seen], visits: Sequence[NodeVisit]
+) -> tuple[Seen, ...]:
+    if not visits:
+        return ()
+    with ThreadPoolExecutor(min(len(visits), NODES_AT_ONCE), "treering-doctor") as pool:
+        return tuple(pool.map(run, visits))
+
+
+def _name_of(row: Mapping[str, Any]) -> TableName:
+    return str(row["keyspace_name"]), str(row["table_name"])
+
+
+def _is_wanted(name: TableName, keyspace: str | None, table: str | None) -> bool:
+    if table is not None:
+        return name == (keyspace, table)
+    if name[1].startswith(_CATALOG):
+        return False
+    return name[0] == keyspace if keyspace is not None else name[0] not in _SYSTEM
+
+
+def _schema_of(row: Mapping[str, Any], columns: Iterable[Mapping[str, Any]]) -> SchemaFacts:
+    by_kind: dict[str, list[tuple[int, ColumnFacts]]] = {}
+    for column in columns:
+        facts = ColumnFacts(
+            name=str(column["column_name"]),
+            type=str(column["type"]),
+            is_descending=column["clustering_order"] == "desc",
+        )
+        by_kind.setdefault(column["kind"], []).append((column["position"], facts))
+
+    def of_kind(*kinds: str) -> tuple[ColumnFacts, ...]:
+        found = [pair for kind in kinds for pair in by_kind.get(kind, ())]
+        return tuple(facts for _, facts in sorted(found, key=lambda pair: pair[0]))
+
+    return SchemaFacts(
+        table_id=row["id"].hex if row.get("id") is not None else "",
+        partition_key=of_kind("partition_key"),
+        clustering=of_kind("clustering"),
+        columns=of_kind("static", "regular"),
+        options={
+            name: dict(value) if isinstance(value, Mapping) else value
+            for name, value in row.items()
+            if name not in _NO_OPTIONS
+        },
+    )
+
+
+def _table_of(name: TableName, schema: SchemaFacts, seen: Sequence[Seen]) -> TableFacts:
+    nodes = tuple(one.facts_of(name) for one in seen)
+    if not nodes:
+        nodes = (NodeFacts(node="", collected_at_s=int(time.time())),)
+    missing = [missing for one in seen for missing in one.missing_of(name)]
+    return TableFacts(
+        keyspace=name[0], table=name[1], schema=schema, nodes=nodes, missing=tuple(missing)
+    )
