@@ -13,6 +13,7 @@ import pytest
 import treering
 from tests.engine.contract import DAY_MS, NOW_MS, read_all, spec_of, write_of
 from treering.core.listing import listing_of
+from treering.doctor.live import collect_live
 from treering.engine.cassandra import CassandraEngine
 from treering.engine.cassandra.grants import Role, plan_grants
 from treering.engine.cassandra.url import parse_url
@@ -232,3 +233,33 @@ def _check_catalog_cannot_be_made(
         pytest.raises(treering.EngineError, match=role),
     ):
         store.create("t", rate="1/s", retention="30d")
+
+
+def test_a_role_that_may_read_little_is_told_what_the_doctor_could_not_see(
+    guarded: LocalCassandra,
+) -> None:
+    keyspace, role = f"sick_{uuid.uuid4().hex[:8]}", f"eve_{uuid.uuid4().hex[:8]}"
+    url = guarded.url(keyspace)
+    owner = _connect_when_roles_exist(url)
+    try:
+        owner.create_table(spec_of("seen"))
+        link = owner._link
+        link.run_ddl(f"CREATE ROLE {role} WITH LOGIN = true AND PASSWORD = 'hunter2'", "a role")
+        eve = {"TREERING_USERNAME": role, "TREERING_PASSWORD": "hunter2"}
+        little = collect_live(url, environ=eve)
+        link.run_ddl(f"GRANT SELECT ON KEYSPACE system_views TO {role}", "a grant")
+        more = collect_live(url, environ=eve)
+    finally:
+        owner.close()
+    (table,) = little.tables
+    assert table.table == "seen"
+    assert table.schema is not None
+    assert table.schema.default_ttl_s
+    told = {missing.what: missing.why for missing in little.missing}
+    assert {"settings", "disk_usage", "snapshots"} <= told.keys()
+    assert role in told["settings"]
+    assert "GRANT" in told["settings"]
+    assert "hunter2" not in str(little)
+    left = {missing.what for missing in more.missing}
+    assert "settings" not in left
+    assert more.tables[0].nodes[0].settings["hinted_handoff_enabled"] == "true"

@@ -36,6 +36,7 @@ from treering.errors import EngineError, UsageError
 NODE_TIMEOUT_S: Final = 60.0
 NODES_AT_ONCE: Final = 16
 
+_NAMED: Final = 10
 _EVERY: Final = "system"  # Stands in an address that names no keyspace.
 _SYSTEM: Final = frozenset(
     {
@@ -53,7 +54,7 @@ def collect_live(
     *,
     keyspace: str | None = None,
     table: str | None = None,
-    nodetool: NodetoolCommand | None = None,
+    nodetool: NodetoolCommand | str | None = None,
     timeout_s: float = NODE_TIMEOUT_S,
     environ: Mapping[str, str] | None = None,
 ) -> ClusterFacts:
@@ -63,15 +64,18 @@ def collect_live(
         url: The cluster, as a store's address; without a keyspace it means every one of users.
         keyspace: The keyspace to look at; that of the address where None.
         table: One table of it; all where None, but for those of a catalog of treering.
-        nodetool: How to run nodetool for a node; None leaves out what it alone tells.
+        nodetool: How to run nodetool for a node, such as ``ssh {node} nodetool``; None leaves out
+            what it alone tells.
         timeout_s: How long one node may take, all in all.
         environ: Where the login is; the process's where None.
 
     Returns:
-        The tables by name. Where no node answers there are none, and ``missing`` says why.
+        The tables by name, and what could not be had.
 
     Raises:
-        UsageError: A wrong address, a datacentre that is not there, a table without a keyspace.
+        UsageError: A wrong address or command, a datacentre, keyspace or table that is not there,
+            or none with a clustering column.
+        EngineError: No node answers, or none tells the schema.
 
     Cost:
         Per node, about ten small reads, and with nodetool a JVM for two or three calls and, on
@@ -83,15 +87,12 @@ def collect_live(
         raise UsageError(
             f"the table {table!r} is of no keyspace", hint="name the keyspace, or in the address"
         )
+    command = NodetoolCommand.from_text(nodetool) if isinstance(nodetool, str) else nodetool
     target = render_url(settings.url).replace(f"/{_EVERY}", "/", 1 if place == _EVERY else 0)
+    link = open_link(settings, environ=environ)
     try:
-        link = open_link(settings, environ=environ)
-    except EngineError as error:
-        return ClusterFacts(target=target, tables=(), missing=(missing_of("", "cluster", error),))
-    try:
-        return _Cluster(link=link, target=target, timeout_s=timeout_s).collect(
-            chosen, table, nodetool
-        )
+        cluster = _Cluster(link=link, target=target, timeout_s=timeout_s)
+        return cluster.collect(chosen, table, command)
     finally:
         link.close()
 
@@ -102,12 +103,6 @@ def _settings_of(url: str, environ: Mapping[str, str]) -> tuple[Settings, str]:
         url = urlunsplit(parts._replace(path=f"/{_EVERY}"))
     settings = read_settings(url, environ)
     return settings, settings.url.keyspace
-
-
-def missing_of(node: str, what: str, error: Exception) -> Missing:
-    """Return what is missing because of an error, with what to do about it."""
-    hint = getattr(error, "hint", "")
-    return Missing(node=node, what=what, why=f"{error}{f'; {hint}' if hint else ''}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +124,7 @@ class _Cluster:
             NodeVisit(link=self.link, host=host, tables=tuple(schemas), nodetool=nodetool)
             for host in hosts
         ]
-        seen = _side_by_side(lambda visit: visit.run(self.timeout_s), visits if schemas else [])
+        seen = _side_by_side(lambda visit: visit.run(self.timeout_s), visits)
         for one in seen:
             self.missing.extend(one.missing)
         return ClusterFacts(
@@ -166,60 +161,49 @@ class _Cluster:
         return None
 
     def _schemas(self, keyspace: str | None, table: str | None) -> dict[TableName, SchemaFacts]:
-        tables = self._any_node("SELECT * FROM system_schema.tables", "the schema")
-        columns = (
-            None
-            if tables is None
-            else self._any_node("SELECT * FROM system_schema.columns", "the schema")
-        )
-        if tables is None or columns is None:
-            return {}
-        of_table: dict[TableName, list[Mapping[str, Any]]] = {}
-        for row in columns:
-            of_table.setdefault(_name_of(row), []).append(row)
+        tables = self._any_node("SELECT * FROM system_schema.tables")
+        columns: dict[TableName, list[Mapping[str, Any]]] = {}
+        for row in self._any_node("SELECT * FROM system_schema.columns"):
+            columns.setdefault(_name_of(row), []).append(row)
         wanted = {
-            name: _schema_of(row, of_table.get(name, ()))
+            name: _schema_of(row, columns.get(name, ()))
             for row in tables
             if _is_wanted(name := _name_of(row), keyspace, table)
         }
         found = {name: schema for name, schema in wanted.items() if schema.clustering}
         if not found:
-            self._say_none(keyspace, table, tables, is_there=bool(wanted))
+            raise self._none(keyspace, table, tables, is_there=bool(wanted))
         return found
 
-    def _say_none(
+    def _none(
         self,
         keyspace: str | None,
         table: str | None,
         tables: Iterable[Mapping[str, Any]],
         *,
         is_there: bool,
-    ) -> None:
+    ) -> UsageError:
         theirs = sorted({name[0] for row in tables if (name := _name_of(row))[0] not in _SYSTEM})
-        if is_there:
-            why = "it has no clustering column" if table else "no table has a clustering column"
-        elif keyspace in theirs:
-            why = "there is no such table" if table else "it has no tables of users"
+        known = ", ".join(theirs[:_NAMED]) or "no keyspace of users"
+        if keyspace is not None and keyspace not in theirs:
+            text = f"{self.target} has no keyspace {keyspace}, or it is empty"
+        elif is_there:
+            text = f"{table or 'no table'} {'has no' if table else 'has a'} clustering column"
         else:
-            known = (
-                f"there are {', '.join(theirs[:10])}" if theirs else "there are none with tables"
-            )
-            why = f"there is no such keyspace, or it is empty; {known}"
-        what = ".".join(part for part in (keyspace, table) if part) or "tables"
-        self.missing.append(Missing(node="", what=what, why=why))
+            text = f"{self.target} has no table {'.'.join(filter(None, (keyspace, table)))}"
+        return UsageError(text, hint=f"tables of users are in: {known}; names are case-sensitive")
 
-    def _any_node(self, cql: str, what: str) -> list[dict[str, Any]] | None:
+    def _any_node(self, cql: str) -> list[dict[str, Any]]:
         """Ask node after node until one answers, each within a part of the bound."""
-        failed = Missing(node="", what=what, why="no node is up")
+        failed = EngineError(f"no node of {self.target} is up")
         hosts = self.link.local_hosts()
         for host in hosts:
             try:
                 with deadline_in(max(self.timeout_s / len(hosts), 1.0)):
-                    return self.link.ask(cql, what=f"reading {what}", host=host)
+                    return self.link.ask(cql, what="reading the schema", host=host)
             except EngineError as error:
-                failed = missing_of("", what, error)
-        self.missing.append(failed)
-        return None
+                failed = error
+        raise failed
 
 
 def _side_by_side(

@@ -52,6 +52,9 @@ _OVERFLOW: Final = re.compile(
     r"(Row sizes|Partition sizes|Column counts|Cell counts) are larger .*"
 )
 _NUMBER: Final = re.compile(r"-?\d+")
+# What Java prints for the largest long as a double. It is longer than its column is wide, so that
+# nothing stands between it and the one before.
+_LONG_MAX_TEXT: Final = re.compile(r"922337203685477\d{4}(?:[.,]0+)?")
 _LONG_MAX: Final = 2**63 - 1
 _SIZE: Final = re.compile(r"(\d+(?:[.,]\d+)?)\s*(bytes|[KMGTP]iB|[KMGTP]B)")
 _SIZE_UNITS: Final = {
@@ -128,7 +131,7 @@ def _values_of(lines: Iterator[str], columns: list[str]) -> dict[str, dict[str, 
     values: dict[str, dict[str, float | None]] = {column: {} for column in columns[1:]}
     missing = set(_ROWS)
     for line in lines:
-        words = line.split()
+        words = _LONG_MAX_TEXT.sub(r" \g<0> ", line).split()
         if words and words[0].lower() in missing:
             if len(words) != len(columns):
                 raise CorruptDataError(

@@ -21,7 +21,13 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from treering.errors import UsageError
-from treering.testing.config import DATACENTER, RingPlan, RingSettings, storage_flag
+from treering.testing.config import (
+    DATACENTER,
+    RingPlan,
+    RingSettings,
+    storage_flag,
+    tool_command,
+)
 from treering.testing.cql import keyspace_statement, run_cql
 from treering.testing.faults import NodeError, PortTakenError
 from treering.testing.jars import cassandra_jars
@@ -297,9 +303,15 @@ class LocalCassandra:
         Cost:
             A JVM, about one second.
         """
+        return self._run_tool(self._node(node), "NodeTool", *self._jmx(node), *args)
+
+    def nodetool_command(self, node: int = 0) -> tuple[str, ...]:
+        """Return the command line of ``nodetool`` for a node, for a program that runs it itself."""
         chosen = self._node(node)
-        port = str(chosen.plan.jmx_ports[node])
-        return self._run_tool(chosen, "NodeTool", "-h", "127.0.0.1", "-p", port, *args)
+        java, jars = self._programs()
+        tool = ("NodeTool", *self._jmx(node))
+        command = tool_command(chosen.plan, tool, java=java, jars=jars, node_folder=chosen.folder)
+        return tuple(command)
 
     def flush(self, keyspace: str, *tables: str, node: int = 0) -> None:
         """Make a node write what it holds in memory of a keyspace, or of some tables of it.
@@ -342,6 +354,9 @@ class LocalCassandra:
         if not self._nodes:
             raise NodeError("the ring is not started", hint="call start() first")
         return self._nodes[index]
+
+    def _jmx(self, node: int) -> tuple[str, ...]:
+        return ("-h", "127.0.0.1", "-p", str(self._node(node).plan.jmx_ports[node]))
 
     def _programs(self) -> tuple[Path, tuple[Path, ...]]:
         return find_java(), cassandra_jars(self.version, progress=self._progress)
