@@ -19,6 +19,7 @@ import pytest
 from tests.doctor.made import NOW_S, sstable
 from tests.sstable.record import recording
 from treering.doctor.bundle import collect_script, is_bundle, read_bundle, write_bundle
+from treering.doctor.collect import Wanted, collect_targets
 from treering.doctor.facts import ClusterFacts, NodeFacts, TableFacts
 from treering.doctor.tar import Limits, read_tar
 from treering.errors import CorruptDataError
@@ -405,3 +406,17 @@ def test_every_cut_of_an_archive_is_refused_and_leaves_nothing(
         with pytest.raises(CorruptDataError):
             read_bundle(cut)
     assert list(scratch.iterdir()) == []
+
+
+def test_what_nodetool_printed_is_in_the_facts_of_a_table(tmp_path: Path) -> None:
+    with recording("nb") as (root, _):
+        table = next((root / "samples").glob("ttl-*"))
+        run_script(table, tmp_path / "b.tar.gz")
+    wanted = Wanted(now_s=NOW_S)
+    found = collect_targets([str(tmp_path / "b.tar.gz")], wanted, live=lambda *_: facts())
+    (node,) = found.tables[0].nodes
+    assert node.version == "5.0.8"
+    assert node.stats is not None
+    assert (node.stats.sstable_count, node.stats.live_bytes) == (2, 77)
+    # The nodetool of this test does not know the table's histograms.
+    assert any("tablehistograms" in line for line in found.missing)

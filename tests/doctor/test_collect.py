@@ -148,7 +148,7 @@ def test_damaged_files_belong_to_their_table_and_the_others_stand(
 def test_a_target_that_fails_is_told_and_the_others_stand(data: Path, tmp_path: Path) -> None:
     bundle = tmp_path / "b.tar.gz"
     bundle.write_bytes(b"\x1f\x8bno")
-    found = collected("cassandra://u:secret@10.0.0.9/ks?password=x", bundle, data, tmp_path / "no")
+    found = collected("cassandra://u:secret@10.0.0.9/?password=x", bundle, data, tmp_path / "no")
     assert len(found.errors) == 3
     assert any("10.0.0.9" in line for line in found.unseen)
     assert any("b.tar.gz" in line for line in found.unseen)

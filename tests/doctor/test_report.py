@@ -199,6 +199,15 @@ def test_what_is_missing_is_said_where_a_check_is_unknown() -> None:
     assert "10.0.0.9 does not answer" in text
 
 
+def test_missing_facts_alone_make_no_run_incomplete() -> None:
+    one = Diagnosis(reports=(HEALTHY,), missing=("nodetool: no --nodetool",))
+    assert one.is_healthy is True
+    assert exit_code_of(one, "warning") == 0
+    assert "nodetool" not in render_text(one)
+    sick = Diagnosis(reports=(CRITICAL,), missing=("nodetool: no --nodetool",))
+    assert "not known:\n  - nodetool" in render_text(sick)
+
+
 def test_a_cure_without_cost_costs_nothing() -> None:
     text = render_text(diagnosis(report(finding(cost=Cost(text="")))))
     assert "nothing" in text.splitlines()[-1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -55,7 +54,7 @@ NodetoolOption = Annotated[
 ]
 TimeoutOption = Annotated[
     str,
-    typer.Option("--timeout", metavar="TIME", help="The longest wait for one answer of a node."),
+    typer.Option("--timeout", metavar="TIME", help="The longest that one node may take."),
 ]
 
 
@@ -73,7 +72,7 @@ def check(
         ),
     ] = "warning",
     nodetool: NodetoolOption = None,
-    timeout: TimeoutOption = "30s",
+    timeout: TimeoutOption = "60s",
     threshold: Annotated[
         list[str] | None,
         typer.Option(
@@ -208,7 +207,7 @@ def collect(
     keyspace: KeyspaceOption = None,
     table: TableOption = None,
     nodetool: NodetoolOption = None,
-    timeout: TimeoutOption = "30s",
+    timeout: TimeoutOption = "60s",
     now: NowOption = None,
     debug: DebugOption = False,
 ) -> None:
@@ -225,7 +224,7 @@ def collect(
     from treering.cli.output import print_note
     from treering.core.units import render_bytes, render_count
     from treering.doctor.bundle import collect_script, write_bundle
-    from treering.doctor.collect import Wanted
+    from treering.doctor.collect import NOT_SEEN, Wanted
     from treering.doctor.facts import ClusterFacts, Missing
     from treering.errors import UsageError
 
@@ -248,7 +247,7 @@ def collect(
     facts = ClusterFacts(
         target=", ".join(targets),
         tables=collected.tables,
-        missing=tuple(Missing(node="", what="not seen", why=line) for line in collected.unseen),
+        missing=tuple(Missing(node="", what=NOT_SEEN, why=line) for line in collected.unseen),
     )
     write_bundle(out, facts, made_at_s=now_s, with_keys=with_keys)
     print_note(
@@ -267,16 +266,24 @@ def collected_of(
     """Return the tables of targets, with progress; raises where nothing could be looked at."""
     from treering.core.units import parse_duration_s
     from treering.doctor.collect import collect_targets
-    from treering.errors import TreeringError
+    from treering.doctor.nodetool_run import NodetoolCommand
+    from treering.errors import TreeringError, UsageError
 
     timeout_s = parse_duration_s(timeout)
+    if timeout_s <= 0:
+        raise UsageError(f"a wait of {timeout} ends before it begins", hint="use --timeout 60s")
+    command = None if nodetool is None else NodetoolCommand.from_text(nodetool)
 
     def live(url: str, wanted: Wanted) -> ClusterFacts:
-        module: Any = importlib.import_module("treering.doctor.live")
-        found: ClusterFacts = module.collect_live(
-            url, keyspace=wanted.keyspace, table=wanted.table, timeout_s=timeout_s
+        from treering.doctor.live import collect_live
+
+        return collect_live(
+            url,
+            keyspace=wanted.keyspace,
+            table=wanted.table,
+            nodetool=command,
+            timeout_s=timeout_s,
         )
-        return found
 
     with _progress() as advance:
         collected = collect_targets(targets, wanted, live=live, progress=advance)

@@ -56,8 +56,8 @@ def watch(
         typer.Option("--nodetool", metavar="TEMPLATE", help="As for check."),
     ] = None,
     timeout: Annotated[
-        str, typer.Option("--timeout", metavar="TIME", help="The longest wait for one answer.")
-    ] = "30s",
+        str, typer.Option("--timeout", metavar="TIME", help="The longest that one node may take.")
+    ] = "60s",
     png: Annotated[
         Path | None, typer.Option("--png", metavar="FILE", help="Also draw the sizes as PNG.")
     ] = None,

@@ -11,4 +11,6 @@ from treering.doctor.thresholds import Thresholds
 def diagnose(collected: Collected, thresholds: Thresholds) -> Diagnosis:
     """Return what the doctor says about all tables of some targets, the worst first."""
     reports = [check_table(table, thresholds) for table in collected.tables]
-    return Diagnosis(reports=rank_reports(reports), unseen=collected.unseen)
+    return Diagnosis(
+        reports=rank_reports(reports), unseen=collected.unseen, missing=collected.missing
+    )

@@ -13,13 +13,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
+from urllib.parse import urlsplit
 
 from treering.core.units import render_bytes, render_count
 from treering.doctor.bundle import Bundle, is_bundle, read_bundle
 from treering.doctor.describe import DescribedTable, parse_describe
 from treering.doctor.facts import ClusterFacts, Missing, NodeFacts, SchemaFacts, TableFacts
 from treering.doctor.marshal import schema_of_files
-from treering.errors import TreeringError, UsageError
+from treering.doctor.told import Told, told_by_nodetool
+from treering.errors import EngineError, TreeringError, UsageError
 from treering.sstable.facts import FileProblem, SnapshotFacts, SSTableFacts
 from treering.sstable.names import parse_file_name
 from treering.sstable_scan import SSTableScan, scan_sstables
@@ -36,6 +38,10 @@ SYSTEM_KEYSPACES: Final = frozenset(
         "system_metrics",
     }
 )
+LEFT_OUT: Final = "left out of the bundle"
+NOT_SEEN: Final = "not seen"
+# What is then missing is no fact about a node but the node, or a part of its files.
+_WHOLE: Final = frozenset({"cluster", "node", LEFT_OUT, NOT_SEEN})
 TableName = tuple[str, str]
 Progress = Callable[[str], None]
 
@@ -76,11 +82,13 @@ class Collected:
     Attributes:
         tables: In the order of their names.
         unseen: Targets, nodes and files that belong to no table and could not be seen.
+        missing: Facts about all tables that could not be had; a check that needs them is unknown.
         errors: What went wrong with whole targets, in the order of the targets.
     """
 
     tables: tuple[TableFacts, ...]
     unseen: tuple[str, ...]
+    missing: tuple[str, ...] = ()
     errors: tuple[Exception, ...] = ()
 
 
@@ -106,6 +114,7 @@ def collect_targets(
     found: list[ClusterFacts] = []
     unseen: list[str] = []
     errors: list[Exception] = []
+    wanted = _of_addresses(targets, wanted)
     for target in targets:
         if progress is not None:
             progress(shown(target))
@@ -114,9 +123,25 @@ def collect_targets(
         except (TreeringError, OSError) as error:
             errors.append(error)
             unseen.append(_told(target, error))
-    unseen += [line for facts in found for line in _unseen_of(facts)]
-    tables = tuple(_completed(table, wanted) for table in join_tables(found))
-    return Collected(tables=tables, unseen=tuple(unseen), errors=tuple(errors))
+    lacking = [one for facts in found for one in facts.missing]
+    unseen += [render_missing(one) for one in lacking if one.what in _WHOLE]
+    unseen += [
+        f"{problem.path}: {problem.message}" for facts in found for problem in facts.problems
+    ]
+    return Collected(
+        tables=tuple(_completed(table, wanted) for table in join_tables(found)),
+        unseen=tuple(unseen),
+        missing=tuple(render_missing(one) for one in lacking if one.what not in _WHOLE),
+        errors=tuple(errors),
+    )
+
+
+def _of_addresses(targets: Sequence[str], wanted: Wanted) -> Wanted:
+    """Return what is wanted, with the keyspace that the only address names."""
+    named = {urlsplit(target).path.strip("/") for target in targets if "://" in target}
+    if wanted.keyspace is not None or len(named) != 1:
+        return wanted
+    return dataclasses.replace(wanted, keyspace=named.pop() or None)
 
 
 def shown(target: str) -> str:
@@ -130,13 +155,6 @@ def _told(target: str, error: Exception) -> str:
         return f"{error.filename or target}: {error.strerror or error}"
     message = str(error)
     return message if shown(target) in message else f"{shown(target)}: {message}"
-
-
-def _unseen_of(facts: ClusterFacts) -> Iterator[str]:
-    for missing in facts.missing:
-        yield render_missing(missing)
-    for problem in facts.problems:
-        yield f"{problem.path}: {problem.message}"
 
 
 def render_missing(missing: Missing) -> str:
@@ -159,7 +177,7 @@ def collect_target(target: str, wanted: Wanted, *, live: Live) -> ClusterFacts:
                 f"{shown(target)} is no address of a cluster",
                 hint="use cassandra://host[:port][,host…]?local_dc=…, a data folder or a bundle",
             )
-        return live(target, wanted)
+        return _from_cluster(target, wanted, live)
     node, path = _named(target)
     if path.is_dir():
         os.scandir(path).close()  # Says why, where it may not be listed.
@@ -177,6 +195,18 @@ def collect_target(target: str, wanted: Wanted, *, live: Live) -> ClusterFacts:
             hint="name a data folder such as /var/lib/cassandra/data, a bundle, or cassandra://…",
         )
     return _from_folder(path, node or str(path.parent), wanted)
+
+
+def _from_cluster(target: str, wanted: Wanted, live: Live) -> ClusterFacts:
+    facts = live(target, wanted)
+    if not facts.tables:
+        missing = "; ".join(render_missing(one) for one in facts.missing)
+        only = ".".join(filter(None, (wanted.keyspace, wanted.table)))
+        why = missing or f"it has no table{f' {only}' if only else ''} with a clustering column"
+        raise EngineError(
+            f"{facts.target}: {why}", hint="check the address, the keyspace and the table"
+        )
+    return facts
 
 
 def _named(target: str) -> tuple[str, Path]:
@@ -221,10 +251,28 @@ def _from_bundle(path: Path, node: str, wanted: Wanted) -> ClusterFacts:
     assert bundle.scan is not None
     seen = _Node(node=node or bundle.node, collected_at_s=bundle.made_at_s)
     facts = _from_scan(bundle.scan, seen, _with_schemas(wanted, bundle), target=str(path))
-    missing = tuple(
-        Missing(node=seen.node, what="left out of the bundle", why=line) for line in bundle.left_out
+    missing = [Missing(node=seen.node, what=LEFT_OUT, why=line) for line in bundle.left_out]
+    told = told_by_nodetool(bundle.nodetool)
+    missing += [Missing(node=seen.node, what=what, why=why) for what, why in told.problems]
+    return dataclasses.replace(
+        facts,
+        tables=tuple(_with_nodetool(table, told) for table in facts.tables),
+        missing=(*facts.missing, *missing),
     )
-    return dataclasses.replace(facts, missing=(*facts.missing, *missing))
+
+
+def _with_nodetool(table: TableFacts, told: Told) -> TableFacts:
+    name = (table.keyspace, table.table)
+    nodes = tuple(
+        dataclasses.replace(
+            node,
+            version=told.version,
+            stats=told.stats.get(name),
+            histograms=told.histograms.get(name),
+        )
+        for node in table.nodes
+    )
+    return dataclasses.replace(table, nodes=nodes)
 
 
 def _with_schemas(wanted: Wanted, bundle: Bundle) -> Wanted:

@@ -95,6 +95,7 @@ def render_html(
     for number, report in enumerate(diagnosis.reports):
         parts += _table(number, report, facts.get(report.table), now_s, limits)
     parts += _listed("Not seen", diagnosis.unseen)
+    parts += _listed("Not known", diagnosis.missing)
     parts.append("</body></html>\n")
     # A lone surrogate of an odd file name cannot be written as UTF-8.
     return "\n".join(parts).encode("utf-8", "replace").decode()

@@ -48,10 +48,12 @@ class Diagnosis:
     Attributes:
         reports: One a table; :func:`rank_reports` has put the worst first.
         unseen: What belongs to no table and could not be seen: targets, nodes, files.
+        missing: Facts about all tables that could not be had, with what would bring them.
     """
 
     reports: tuple[TableReport, ...]
     unseen: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
     @property
     def is_healthy(self) -> bool | None:
@@ -142,6 +144,7 @@ def report_to_json(diagnosis: Diagnosis) -> dict[str, Any]:
         "files": [file for table in tables for file in table["files"]],
         "tables": tables,
         "unseen": list(diagnosis.unseen),
+        "missing": list(diagnosis.missing),
     }
 
 
@@ -244,7 +247,9 @@ def render_text(diagnosis: Diagnosis, *, width: int = 80) -> str:
     if not diagnosis.reports:
         blocks.append("no table was found")
     if diagnosis.unseen:
-        blocks.append("\n".join(_unseen_lines(diagnosis.unseen, width)))
+        blocks.append("\n".join(_unseen_lines("not seen", diagnosis.unseen, width)))
+    if diagnosis.missing and diagnosis.is_healthy is not True:
+        blocks.append("\n".join(_unseen_lines("not known", diagnosis.missing, width)))
     return "\n\n".join(blocks)
 
 
@@ -282,7 +287,7 @@ def _table_lines(report: TableReport, width: int) -> Iterator[str]:
         yield from _finding_lines(group, width)
     if report.missing and report.is_healthy is not True:
         yield ""
-        yield from _unseen_lines(report.missing, width - 2, indent="  ")
+        yield from _unseen_lines("not seen", report.missing, width, indent="  ")
 
 
 def _state(report: TableReport) -> str:
@@ -354,8 +359,10 @@ def _expired_of(files: Sequence[FileVerdict]) -> tuple[int, int]:
     return len(expired), sum(file.removable == "no" for file in expired)
 
 
-def _unseen_lines(unseen: Sequence[str], width: int, indent: str = "") -> Iterator[str]:
-    yield f"{indent}not seen:"
+def _unseen_lines(
+    head: str, unseen: Sequence[str], width: int, *, indent: str = ""
+) -> Iterator[str]:
+    yield f"{indent}{head}:"
     for text in unseen[:_UNSEEN_SHOWN]:
         lead = f"{indent}  - "
         yield from textwrap.wrap(
