@@ -136,6 +136,10 @@ def _sampled(
     keep_samples(kept, samples)
     for line in collected.unseen:
         print_note(f"not seen: {line}")
+    sampled = {one.table for one in samples}
+    for one in collected.tables:
+        if one.name not in sampled:
+            print_note(f"no size of {one.name}: a node told none; name its data folder")
     total = render_bytes(sum(one.live_bytes for one in samples))
     print_note(f"kept {render_count(len(samples), 'sample')}, {total} live")
     return list(collected.tables)

@@ -85,7 +85,10 @@ def sample_of(facts: TableFacts) -> DiskSample | None:
 def _live_bytes(node: NodeFacts) -> int | None:
     if node.files is not None:
         return sum(file.data_bytes or 0 for file in node.files)
-    return None if node.stats is None else node.stats.live_bytes
+    if node.stats is None:
+        return None
+    # What the virtual tables say includes files that are about to be deleted.
+    return node.stats.total_bytes if node.stats.live_bytes is None else node.stats.live_bytes
 
 
 def _file_count(node: NodeFacts) -> int | None:

@@ -83,11 +83,11 @@ def rewrite_cost(
     """
     size = live_bytes_of(facts) if rewritten_bytes is None else rewritten_bytes
     if not size:
-        return Cost(text=f"{what} is read and written once by compaction")
+        return Cost(text=f"compaction reads and writes {what} once")
     # Nodes compact at the same time.
     seconds = size / max(len(facts.nodes), 1) / throughput_of(facts, _rate(thresholds))
     return Cost(
-        text=f"{what}, {render_bytes(size)}, is read and written once by compaction: about "
+        text=f"compaction reads and writes {what} once, {render_bytes(size)}: about "
         f"{render_duration(max(seconds, 1))} at its throughput",
         rewritten_bytes=size,
         duration_s=seconds,

@@ -294,6 +294,9 @@ def _summary(facts: TableFacts, windows: list[NodeWindows]) -> str:
     if counts:
         files = render_count(max(counts), "file")
         spread = max((len(one.starts) for one in windows), default=0)
+        live = max((sum(map(len, one.groups.values())) for one in windows), default=0)
         windowed = f" in {render_count(spread, 'window')}" if spread else ""
+        if windowed and live < max(counts):
+            windowed = f", {live:,} of them not fully expired,{windowed}"
         parts.append(files + windowed + (" on the fullest node" if len(counts) > 1 else ""))
     return "; ".join(parts) or "files are not known"
