@@ -140,6 +140,17 @@ def test_a_bundle_of_a_folder_gives_the_report_of_the_folder(data: Path, tmp_pat
     doctor("collect", data, "-o", out, exit_code=1)
 
 
+def test_folders_of_a_bundle_are_of_the_node_where_it_is_made(data: Path, tmp_path: Path) -> None:
+    for name in ("10.0.0.1", "10.0.0.2"):
+        doctor("collect", data, "--node", name, "-o", tmp_path / f"{name}.tar.gz", exit_code=0)
+    document = json.loads(
+        doctor(
+            "check", *sorted(tmp_path.glob("*.tar.gz")), "--table", "samples.ttl", "--json"
+        ).stdout
+    )
+    assert {file["node"] for file in document["files"]} == {"10.0.0.1", "10.0.0.2"}
+
+
 def test_the_printed_script_makes_a_bundle_that_can_be_checked(data: Path, tmp_path: Path) -> None:
     script = tmp_path / "collect.sh"
     script.write_text(doctor("collect", "--script", exit_code=0).stdout)

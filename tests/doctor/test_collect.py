@@ -252,6 +252,8 @@ def test_bundles_of_two_nodes_make_one_table(tmp_path: Path) -> None:
         write_bundle(tmp_path / f"{name}.tar.gz", cluster(node), made_at_s=5, with_keys=False)
     (table,) = collected(*sorted(tmp_path.iterdir())).tables
     assert [node.node for node in table.nodes] == ["one", "two"]
+    (table,) = collected(f"three={tmp_path / 'one.tar.gz'}").tables
+    assert [node.node for node in table.nodes] == ["three"]
 
 
 def test_an_address_of_something_else_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -198,6 +199,10 @@ def collect(
         bool,
         typer.Option("--script", help="Print a POSIX script that does it where no Python is."),
     ] = False,
+    node: Annotated[
+        str | None,
+        typer.Option("--node", metavar="NAME", help="What the folders' node is called; this host."),
+    ] = None,
     with_keys: Annotated[
         bool,
         typer.Option(
@@ -242,7 +247,7 @@ def collect(
         )
     keyspace, table = _table_of(keyspace, table)
     now_s = clock_of(now)() // 1_000_000_000
-    wanted = Wanted(now_s=now_s, keyspace=keyspace, table=table)
+    wanted = Wanted(now_s=now_s, keyspace=keyspace, table=table, node=node or socket.gethostname())
     collected = collected_of(targets, wanted, nodetool=nodetool, timeout=timeout)
     facts = ClusterFacts(
         target=", ".join(targets),

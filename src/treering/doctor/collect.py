@@ -57,6 +57,7 @@ class Wanted:
         described: Tables from ``DESCRIBE``.
         options: Options of every table whose schema is not known otherwise.
         is_memtable_known: Whether nothing is in memtables: the nodes are stopped or drained.
+        node: What the node of a folder is called; the folder's path where empty.
     """
 
     now_s: int
@@ -65,6 +66,7 @@ class Wanted:
     described: tuple[DescribedTable, ...] = ()
     options: Mapping[str, object] = field(default_factory=dict)
     is_memtable_known: bool = False
+    node: str = ""
 
     def takes(self, keyspace: str, table: str) -> bool:
         """Return whether a table is looked at."""
@@ -181,7 +183,7 @@ def collect_target(target: str, wanted: Wanted, *, live: Live) -> ClusterFacts:
     node, path = _named(target)
     if path.is_dir():
         os.scandir(path).close()  # Says why, where it may not be listed.
-        return _from_folder(path, node or str(path), wanted)
+        return _from_folder(path, node or wanted.node or str(path), wanted)
     if not path.exists():
         raise UsageError(
             f"there is no folder or file {path}",
@@ -194,7 +196,7 @@ def collect_target(target: str, wanted: Wanted, *, live: Live) -> ClusterFacts:
             f"{path} is neither a bundle nor a file of an SSTable",
             hint="name a data folder such as /var/lib/cassandra/data, a bundle, or cassandra://…",
         )
-    return _from_folder(path, node or str(path.parent), wanted)
+    return _from_folder(path, node or wanted.node or str(path.parent), wanted)
 
 
 def _from_cluster(target: str, wanted: Wanted, live: Live) -> ClusterFacts:
@@ -246,7 +248,11 @@ def _free_bytes(path: Path) -> int | None:
 def _from_bundle(path: Path, node: str, wanted: Wanted) -> ClusterFacts:
     bundle = read_bundle(path, keyspace=wanted.keyspace, table=wanted.table)
     if bundle.facts is not None:
-        kept = tuple(one for one in bundle.facts.tables if wanted.takes(one.keyspace, one.table))
+        kept = tuple(
+            _named_node(one, node)
+            for one in bundle.facts.tables
+            if wanted.takes(one.keyspace, one.table)
+        )
         return dataclasses.replace(bundle.facts, target=str(path), tables=kept)
     assert bundle.scan is not None
     seen = _Node(node=node or bundle.node, collected_at_s=bundle.made_at_s)
@@ -259,6 +265,13 @@ def _from_bundle(path: Path, node: str, wanted: Wanted) -> ClusterFacts:
         tables=tuple(_with_nodetool(table, told) for table in facts.tables),
         missing=(*facts.missing, *missing),
     )
+
+
+def _named_node(table: TableFacts, name: str) -> TableFacts:
+    """Return a table whose only node has the name that the caller gave its bundle."""
+    if not name or len(table.nodes) != 1:
+        return table
+    return dataclasses.replace(table, nodes=(dataclasses.replace(table.nodes[0], node=name),))
 
 
 def _with_nodetool(table: TableFacts, told: Told) -> TableFacts:
