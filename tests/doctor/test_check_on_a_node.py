@@ -34,6 +34,10 @@ def doctor(*arguments: object, exit_code: int) -> str:
     return result.stdout
 
 
+def day_of(time_s: int) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(time_s))
+
+
 def keyspace_of(url: str) -> str:
     return url.partition("?")[0].rpartition("/")[2]
 
@@ -51,17 +55,19 @@ def tables(
     for n in range(60):
         run(
             f"INSERT INTO {keyspace}.well (series, bucket, ts, value) "
-            f"VALUES ('p{n % 3}', 'b{n % 9}', {(now_s - n * 100) * 1_000}, {n}.5)"
+            f"VALUES ('p{n % 3}', '{day_of(now_s - n * 100)}', {(now_s - n * 100) * 1_000}, {n}.5)"
         )
     run(
-        f"INSERT INTO {keyspace}.kept (series, bucket, ts, value) VALUES ('p', 'b', 5, 1) "
+        f"INSERT INTO {keyspace}.kept (series, bucket, ts, value) VALUES ('p', '2026-11-01', 5, 1) "
         f"USING TTL 0 AND TIMESTAMP {(now_s - 20 * DAY_S) * 1_000_000}"
     )
     cassandra_node.flush(keyspace)
     for n in range(3):
+        written_us = (now_s - (15 - 4 * n) * DAY_S) * 1_000_000
         run(
-            f"INSERT INTO {keyspace}.kept (series, bucket, ts, value) VALUES ('p', 'b{n}', {n}, 1) "
-            f"USING TTL 1 AND TIMESTAMP {(now_s - (15 - 4 * n) * DAY_S) * 1_000_000}"
+            f"INSERT INTO {keyspace}.kept (series, bucket, ts, value) "
+            f"VALUES ('p', '{day_of(now_s + n * DAY_S)}', {n}, 1) "
+            f"USING TTL 1 AND TIMESTAMP {written_us}"
         )
         cassandra_node.flush(keyspace, "kept")
     time.sleep(2.5)  # The TTL is a second, and must be past by more than one.

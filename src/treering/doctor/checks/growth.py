@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from treering.core.expiry import render_day
 from treering.core.units import YEAR_S, render_bytes, render_count, render_duration
@@ -22,6 +22,8 @@ from treering.doctor.checks.sizes import PartitionSizes, bound_of, write_span_s
 from treering.doctor.facts import NodeFacts, TableFacts
 from treering.doctor.finding import Finding, Severity
 from treering.doctor.thresholds import Thresholds
+
+_SPAN_MIN_S: Final = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +63,8 @@ def growth_of(
     files = node.files or ()
     together, span_s = bound_of(files, None), write_span_s(files)
     size = max(together.bytes, bytes_max)
-    rate = size / span_s if span_s > 0 else None
+    # A burst of a few minutes is no rate to look a year ahead with.
+    rate = size / span_s if span_s >= _SPAN_MIN_S else None
     end = rate * ttl_s if rate is not None and ttl_s is not None else None
     crosses_at_s = None
     if size >= ceiling:
@@ -151,7 +154,10 @@ def _growth_text(
     if is_over_ceiling(worst, budget):
         return f"{size}: over the ceiling of {ceiling} or {budget.cells_max:,} cells"
     if growth.rate_bytes_per_s is None:
-        return f"{size}; when it passes {ceiling} cannot be told without write times"
+        return (
+            f"{size}; when it passes {ceiling} cannot be told from writes of "
+            f"{render_duration(growth.span_s)}"
+        )
     text = (
         f"the largest holds up to {render_bytes(growth.bytes_now)} in "
         f"{render_count(growth.files, 'file')}, written over {render_duration(growth.span_s)}"
