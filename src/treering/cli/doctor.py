@@ -28,8 +28,6 @@ doctor = typer.Typer(
     help="Check tables for what makes them ill: four checks, with the cause and the cure.",
     no_args_is_help=True,
 )
-doctor.command("watch")(watch)
-
 TargetsArgument = Annotated[
     list[str],
     typer.Argument(
@@ -147,8 +145,10 @@ def check(
 ) -> None:
     """Check any table with a clustering time; nothing is written to a cluster.
 
-    Four checks: partitions are bounded, reads touch few files, expired files really go, disk
-    comes back in time. Exit codes: 0 nothing at or above --fail-on, 3 a check is unknown or
+    Four checks: partitions are bounded, reads touch few files, expired files
+    really go, disk comes back in time.
+
+    Exit codes: 0 nothing at or above --fail-on, 3 a check is unknown or
     something could not be seen, 4 findings, 1 nothing could be looked at.
 
     Examples:
@@ -263,6 +263,9 @@ def collect(
         print_note(f"not seen: {line}")
     if collected.unseen:
         raise typer.Exit(INCOMPLETE)
+
+
+doctor.command("watch")(watch)
 
 
 def collected_of(

@@ -70,8 +70,8 @@ def watch(
 ) -> None:
     """Sample what tables take on disk, and say whether it comes back.
 
-    A sawtooth is healthy; a staircase means that expired data stays. From the first sample on, the
-    deletion times of the files say what will leave when.
+    A sawtooth is healthy; a staircase means that expired data stays. From the
+    first sample on, the deletion times of the files say what will leave when.
 
     Examples:
 

@@ -357,6 +357,6 @@ fi
 gzip -c "$work/bundle.tar" >"$out.part"
 mv "$out.part" "$out"
 tables=$(sort -u "$work/tables" | wc -l)
-say "$out holds $((tables)) tables; check it with: treering doctor check $out"
+say "$out holds $((tables)) table(s); check it with: treering doctor check $out"
 [ -s "$work/tables" ] || exit 1
 [ ! -s "$bundle/left-out" ] || exit 3
