@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import time
 from pathlib import Path
@@ -36,6 +37,14 @@ def doctor(*arguments: object, exit_code: int) -> str:
 
 def day_of(time_s: int) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime(time_s))
+
+
+def nodetool_of(node: LocalCassandra, folder: Path) -> str:
+    """Return a program that is nodetool of a node."""
+    program = folder / "nodetool"
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(node.nodetool_command())} "$@"\n')
+    program.chmod(0o700)
+    return str(program)
 
 
 def keyspace_of(url: str) -> str:
@@ -89,7 +98,11 @@ def test_from_address_folder_bundle_and_script_the_same_file_is_found_to_keep_th
     assert text.index("no-ttl-blocks") < text.index(f"{keyspace}.well")
     assert page.read_text().count("<svg") >= 4
 
-    doctor("check", tables, folder, "--table", "well", exit_code=0)
+    command = nodetool_of(cassandra_node, tmp_path)
+    asked = ("--nodetool", command, "--table", "well", "--json")
+    document = json.loads(doctor("check", tables, folder, *asked, exit_code=0))
+    assert document["healthy"] is True
+    assert document["missing"] == []
     doctor("collect", tables, folder, "-o", bundle, exit_code=0)
     documents = [
         json.loads(doctor("check", *targets, "--json", exit_code=4))
@@ -107,13 +120,15 @@ def test_from_address_folder_bundle_and_script_the_same_file_is_found_to_keep_th
         check=True,
         capture_output=True,
         timeout=300,
-        env={**os.environ, "NODETOOL": ""},
+        env={**os.environ, "NODETOOL": nodetool_of(cassandra_node, tmp_path)},
     )
     cluster = cassandra_session.cluster.metadata.keyspaces[keyspace]
     schema = tmp_path / "schema.cql"
     schema.write_text(cluster.tables["kept"].export_as_string())
     known = doctor("check", made, "--table", "kept", "--schema", schema, "--json", exit_code=4)
-    assert_one_file_keeps_three(json.loads(known))
+    document = json.loads(known)
+    assert_one_file_keeps_three(document)
+    assert [line for line in document["missing"] if "nodetool" in line] == []
 
 
 def assert_one_file_keeps_three(document: dict[str, Any]) -> None:
@@ -136,7 +151,7 @@ def test_a_node_that_does_not_answer_is_a_line_and_the_folder_is_still_checked(
     assert "127.0.0.1:1" in text
     result = CliRunner().invoke(app, ["doctor", "check", gone])
     assert result.exit_code == 1
-    assert result.stderr.startswith("error: cassandra://127.0.0.1:1/")
+    assert result.stderr.startswith("error: connecting to 127.0.0.1:1 found no node")
 
 
 def test_sizes_of_a_running_node_are_sampled(
