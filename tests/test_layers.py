@@ -45,6 +45,8 @@ LAYERS: dict[str, int] = {
     "newest": 3,
     "reading": 3,
     "aggregating": 3,
+    "scanning": 3,
+    "table_scan": 3,
     "table_retention": 3,
     "table_context": 3,
     "store": 3,

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from treering.errors import EngineTimeoutError, StoreClosedError, TreeringError
 from treering.fanout.permits import Permits
@@ -52,6 +52,10 @@ class FanOut(Protocol[R]):
         """Return when a delayed retry is due; None where nothing is delayed."""
         ...
 
+    def on_arrival(self, request: R, future: Future[Any]) -> None:
+        """Take note of an answer that came; it is looked at after what is now wanted was sent."""
+        ...
+
     def on_result(self, request: R, result: Any) -> None:
         """Take an answer."""
         ...
@@ -85,6 +89,11 @@ class _Inbox(Generic[R]):
         if listener is not None:
             listener()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no answer waits."""
+        return not self._answers
+
     def take(self) -> Iterator[_Answer[R]]:
         """Yield the answers that are there, oldest first."""
         while self._answers:
@@ -109,6 +118,15 @@ class _Inbox(Generic[R]):
             self._listener = None
 
 
+def _at_once(listener: Callable[[], None]) -> Callable[[], None]:
+    listener()
+    return lambda: None
+
+
+_TURN: Final = Pause(lambda _timeout_s: None, _at_once, 0.0)
+"""A pause in which nothing is waited for."""
+
+
 def run_fan_out(
     fan_out: FanOut[R],
     submit: Callable[[R], Future[Any]],
@@ -116,7 +134,7 @@ def run_fan_out(
     *,
     deadline_s: float,
     is_cancelled: Callable[[], bool] = lambda: False,
-    on_step: Callable[[], None] = lambda: None,
+    on_step: Callable[[], bool | None] = lambda: None,
     clock: Callable[[], float] = time.monotonic,
     watch: Watch | None = None,
 ) -> Steps[None]:
@@ -130,7 +148,8 @@ def run_fan_out(
         permits: Where the permits go back to.
         deadline_s: When to give up, on ``clock``.
         is_cancelled: Asked between steps, at least ten times a second.
-        on_step: Called after answers were taken in, so that results can be handed on.
+        on_step: Called after answers were taken in, so that results can be handed on; where it
+            returns True, there is a pause that ends at once, for whoever hands them on.
         clock: Seconds, monotonic.
         watch: Is told what becomes of requests.
 
@@ -145,15 +164,18 @@ def run_fan_out(
         while not fan_out.is_done:
             now_s = clock()
             _check_outcome(now_s, deadline_s, is_cancelled)
+            came = list(answers.take())
+            # What an answer makes wanted is on its way while the answer is looked at.
+            for answer in came:
+                fan_out.on_arrival(answer.request, answer.future)
             for request in fan_out.start(now_s):
                 in_flight.add(_send(request, submit, permits, answers, clock, watch))
-            has_settled = False
-            for answer in answers.take():
+            for answer in came:
                 in_flight.discard(answer.future)
                 _settle(fan_out, answer, permits, clock(), watch)
-                has_settled = True
-            on_step()
-            if not has_settled:
+            if on_step():
+                yield _TURN
+            elif not came and answers.is_empty:
                 yield _pause(answers, fan_out, permits, bool(in_flight), now_s, deadline_s)
     finally:
         for future in in_flight:
