@@ -55,6 +55,7 @@ LAYERS: dict[str, int] = {
     "migrate": 3,
     "plot": 3,
     "importing": 3,
+    "exporting": 3,
     "__init__": 4,
     "cli": 5,
     "demo": 5,

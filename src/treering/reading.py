@@ -28,7 +28,7 @@ from treering.core.read_plan import PartitionRead, ReadPlan
 from treering.core.table import TableSpec
 from treering.core.widths import History, all_widths
 from treering.engine.protocol import Page
-from treering.errors import EngineError, EngineTimeoutError
+from treering.errors import CorruptDataError, EngineError, EngineTimeoutError
 from treering.fanout.listing import ListFanOut
 from treering.fanout.read import ReadFanOut
 from treering.fanout.run import run_fan_out
@@ -172,7 +172,7 @@ class Reading:
         listings = [listing_of(n, plan.interval, widths[n], limit=limit) for n in plan.series]
         try:
             found = yield from self.list(listings, is_whole=True)
-        except EngineError:
+        except (EngineError, CorruptDataError):
             # A partial read does without what cannot be read, the index included.
             if not partial:
                 raise
