@@ -361,6 +361,21 @@ def test_room_wakes_as_many_waiters_as_there_is_room_for_and_the_first_first() -
     assert told[-1] == "d"
 
 
+def test_closing_wakes_all_who_wait_for_room() -> None:
+    permits = Permits(1)
+    assert permits.try_acquire()
+    told: list[str] = []
+    permits.subscribe(lambda: told.append("a"))
+    permits.subscribe(lambda: told.append("b"))
+    waiter = threading.Thread(target=permits.wait_for_room, args=(600.0,))
+    waiter.start()
+    while waiter.is_alive():
+        permits.wake()
+        waiter.join(0.01)
+    assert told == ["a", "b"]
+    assert permits.in_flight == 1
+
+
 def test_one_wake_up_serves_all_answers_that_came(make_store: MakeStore) -> None:
     gate = threading.Event()
     gate.set()

@@ -147,7 +147,8 @@ def run_fan_out(
         submit: Starts a request.
         permits: Where the permits go back to.
         deadline_s: When to give up, on ``clock``.
-        is_cancelled: Asked between steps, at least ten times a second.
+        is_cancelled: Asked between steps, at least ten times a second while requests are under
+            way; whoever cancels wakes those who wait for permits.
         on_step: Called after answers were taken in, so that results can be handed on; where it
             returns True, there is a pause that ends at once, for whoever hands them on.
         clock: Seconds, monotonic.
@@ -239,13 +240,13 @@ def _pause(
     deadline_s: float,
 ) -> Pause:
     wake_s = fan_out.wake_s()
+    if not has_in_flight and wake_s is None:
+        # Others of this store hold all permits; whoever closes it wakes those who wait here.
+        # Thousands may: none of them looks around meanwhile.
+        return Pause(permits.wait_for_room, permits.subscribe, max(deadline_s - now_s, 0.001))
     # At most a tenth of a second, so that a cancellation is seen soon.
     until_s = min(deadline_s, now_s + 0.1, wake_s if wake_s is not None else deadline_s)
-    timeout_s = max(until_s - now_s, 0.001)
-    if not has_in_flight and wake_s is None:
-        # Others of this store hold all permits.
-        return Pause(permits.wait_for_room, permits.subscribe, timeout_s)
-    return Pause(answers.wait, answers.subscribe, timeout_s)
+    return Pause(answers.wait, answers.subscribe, max(until_s - now_s, 0.001))
 
 
 def _settle(
