@@ -93,6 +93,7 @@ async def round_trip(place: str, **options: Any) -> None:
             await table.find_series(series_max=1)
         assert (await table.info()).series_count == 2
         await table.expire(dry_run=True)
+        await table.seal()
         with pytest.raises(treering.SeriesNotFoundError):
             await table.read("nobody", "-1d")
         with pytest.raises(treering.UsageError, match="no zone"):
@@ -124,7 +125,7 @@ def test_every_verb_works_on_cassandra(cassandra_keyspace: str) -> None:
 
 
 def test_verbs_have_the_words_and_arguments_of_the_blocking_ones() -> None:
-    for name in ("write", "write_frame", "read", "latest", "explain", "info", "expire"):
+    for name in ("write", "write_frame", "read", "latest", "explain", "info", "expire", "seal"):
         awaited, blocking = getattr(treering.aio.Table, name), getattr(treering.Table, name)
         assert inspect.iscoroutinefunction(awaited)
         assert awaited.__doc__ == blocking.__doc__

@@ -19,7 +19,7 @@ from treering.core.times import TimeInput, parse_time
 from treering.core.units import Interval, Precision, parse_duration_s
 from treering.core.widths import CLOCK_BOUND_S
 from treering.engine.deadline import deadline_in
-from treering.engine.protocol import ExpireReport, TableInfo
+from treering.engine.protocol import ExpireReport, SealingEngine, SealReport, TableInfo
 from treering.errors import UsageError
 from treering.fanout.run import run_fan_out
 from treering.fanout.steps import Steps, verb
@@ -32,12 +32,11 @@ from treering.table_adopted import AdoptedVerbs
 from treering.table_context import LOOK_BACK_S, ROWS_ANY, TIMEOUT_S, TableContext
 from treering.table_count import CountVerbs
 from treering.table_removal import RemovalVerbs
-from treering.table_scan import ScanVerbs
 from treering.table_series import SeriesVerbs, series_names
 from treering.table_write import WriteVerbs
 
 
-class Table(WriteVerbs, SeriesVerbs, ScanVerbs, CountVerbs, RemovalVerbs, AdoptedVerbs):
+class Table(WriteVerbs, SeriesVerbs, CountVerbs, RemovalVerbs, AdoptedVerbs):
     """A set of series with the same columns and one retention. Safe to use from any thread."""
 
     def __init__(
@@ -398,6 +397,30 @@ class Table(WriteVerbs, SeriesVerbs, ScanVerbs, CountVerbs, RemovalVerbs, Adopte
         """
         now_s = self._context.clock() // 1_000_000_000
         return self._context.engine.expire(self._spec, now_s=now_s, dry_run=dry_run)
+
+    def seal(
+        self, *, on_progress: Callable[[SealReport], None] = lambda report: None
+    ) -> SealReport:
+        """Pack the live readings of every span that is over, now.
+
+        The embedded engine keeps live readings as rows and packs them by itself, a little after
+        each write and when the store is closed; this does all that is left, for instance after a
+        crash. It changes no result of any read. On Cassandra readings stay rows.
+
+        Args:
+            on_progress: Is called after each file with what was done so far.
+
+        Raises:
+            StoreBusyError: A writer held a file for longer than the bounded wait.
+
+        Cost:
+            Reads every file once; packs about a million readings a second.
+        """
+        engine = self._context.engine
+        if not isinstance(engine, SealingEngine):
+            return SealReport(note=f"the {engine.name} engine keeps readings as they are")
+        now_s = self._context.clock() // 1_000_000_000
+        return engine.seal(self._spec, now_s=now_s, on_segment=on_progress)
 
     # Times
 

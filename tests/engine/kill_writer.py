@@ -2,9 +2,10 @@
 
     python tests/engine/kill_writer.py --kills 200
 
-Each round starts writers (and, every third round, a process that expires segments all the time)
-on one store, lets them run for a random while and ends them with SIGKILL. Then every reading that
-was acknowledged in that round is read back, and SQLite checks every file; at the end everything
+Each round starts writers on one store, which seal now and then, and beside them a process that
+expires segments all the time (every third round) or one that seals all rows all the time (all
+others), lets them run for a random while and ends them with SIGKILL. Then every reading that was
+acknowledged in that round is read back, and SQLite checks every file; at the end everything
 acknowledged in all rounds is read back once more. Exit code 0: nothing lost, nothing damaged.
 """
 
@@ -36,13 +37,16 @@ from treering.core.units import Interval
 from treering.core.write_plan import PartitionWrite
 from treering.engine.protocol import PageRead
 from treering.engine.sqlite import SqliteEngine
-from treering.errors import StoreBusyError
+from treering.engine.sqlite.block_table import SealRules
+from treering.errors import EngineError, StoreBusyError
 
 NOW_S = 1_763_600_000
 DAY_S = 86_400
 WRITERS = 2
 SIZES = (1, 1, 10, 300, 5_000)
 SEGMENTS = 5
+# Small blocks, so that a run makes, cuts and makes anew thousands of them.
+SEALS = SealRules(rows_min=1, block_rows_max=4_096, block_rows_full=2_048)
 
 
 @dataclass
@@ -51,6 +55,7 @@ class Outcome:
 
     kills: int = 0
     acknowledged: int = 0
+    sealed: int = 0
     faults: list[str] = field(default_factory=list)
     intervals: dict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
 
@@ -74,7 +79,7 @@ def run_writer(folder: Path, spec: TableSpec, series: str, seed: int, out: int) 
     rng = random.Random(seed)
     length_ms = segment_length_s(spec) * 1_000
     newest_ms = NOW_S * 1_000 // length_ms * length_ms
-    with_store = SqliteEngine(folder, busy_timeout_s=30)
+    with_store = SqliteEngine(folder, busy_timeout_s=30, rules=SEALS)
     with_store.add_series(spec, (series,))
     while True:
         size = rng.choice(SIZES)
@@ -97,6 +102,9 @@ def run_writer(folder: Path, spec: TableSpec, series: str, seed: int, out: int) 
             )
             with_store.submit_write(spec, write).result()
             os.write(out, f"{part.start} {part.end}\n".encode())
+        if rng.random() < 0.1:
+            report = with_store.seal(spec, now_s=10**11)
+            os.write(out, f"sealed {report.readings}\n".encode())
 
 
 def run_expirer(folder: Path, spec: TableSpec, out: int) -> None:
@@ -110,6 +118,16 @@ def run_expirer(folder: Path, spec: TableSpec, out: int) -> None:
         os.write(out, b"-\n")
 
 
+def run_sealer(folder: Path, spec: TableSpec, out: int) -> None:
+    """Seal everything for ever, whether its span is closed or not."""
+    engine = SqliteEngine(folder, busy_timeout_s=30, rules=SEALS)
+    while True:
+        report = engine.seal(spec, now_s=10**11)
+        if report.problems:
+            raise EngineError(report.problems[0])
+        os.write(out, f"sealed {report.readings}\n".encode())
+
+
 def start(role: str, folder: Path, spec: TableSpec, series: str, seed: int) -> tuple[int, int]:
     """Fork a process of that role; return its id and the pipe on which it acknowledges."""
     read_end, write_end = os.pipe()
@@ -121,6 +139,8 @@ def start(role: str, folder: Path, spec: TableSpec, series: str, seed: int) -> t
         os.close(read_end)
         if role == "writer":
             run_writer(folder, spec, series, seed, write_end)
+        elif role == "sealer":
+            run_sealer(folder, spec, write_end)
         else:
             run_expirer(folder, spec, write_end)
     except BaseException as error:  # noqa: BLE001 - a child reports whatever ended it
@@ -135,6 +155,8 @@ def run_round(folder: Path, spec: TableSpec, number: int, rng: random.Random) ->
     running = {name: start("writer", folder, spec, name, rng.getrandbits(32)) for name in names}
     if number % 3 == 0:
         running["expirer"] = start("expirer", folder, spec, "", 0)
+    if number % 3:
+        running["sealer"] = start("sealer", folder, spec, "", 0)
     said = dict.fromkeys(running, b"")
     pipes = {pipe: name for name, (_, pipe) in running.items()}
     kill_at = time.monotonic() + rng.uniform(0.005, 0.25)
@@ -191,6 +213,8 @@ def check_round(folder: Path, spec: TableSpec, said: dict[str, bytes], outcome: 
         for line in text.decode().split("\n")[:-1]:
             if line.startswith("!"):
                 outcome.faults.append(f"{name} ended by itself: {line[1:]}")
+            elif line.startswith("sealed "):
+                outcome.sealed += int(line.split()[1])
             elif line != "-":
                 first, end = (int(word) for word in line.split())
                 outcome.acknowledged += end - first
@@ -235,7 +259,8 @@ def main() -> int:
         took_s = time.monotonic() - started_s
     print(
         f"{outcome.kills} kills, {outcome.acknowledged:,} readings acknowledged, "
-        f"{len(outcome.faults)} faults, {took_s:.0f} s (seed {options.seed})"
+        f"{outcome.sealed:,} sealed, {len(outcome.faults)} faults, {took_s:.0f} s "
+        f"(seed {options.seed})"
     )
     for fault in outcome.faults[:20]:
         print(fault)

@@ -12,6 +12,7 @@ from tests.engine.contract import DAY_MS, NOW_MS, NOW_S, read_all, spec_of, writ
 from treering.core.segment import segment_length_s, segment_of
 from treering.core.table import TableSpec
 from treering.engine.sqlite import SqliteEngine
+from treering.engine.sqlite.block_table import SealRules
 from treering.errors import CorruptDataError, SchemaMismatchError, TreeringError
 
 OLD_MS = NOW_MS - 5 * DAY_MS
@@ -132,9 +133,8 @@ def test_segment_that_was_replaced_by_a_good_one_is_used_again(
     assert len(read_all(engine, spec, "s", OLD_MS, OLD_MS + 1)) == 1
 
 
-def test_damage_inside_a_file_is_found_by_a_thorough_look(
-    folder: Path, engine: SqliteEngine
-) -> None:
+def test_damage_inside_a_file_is_found_by_a_thorough_look(folder: Path) -> None:
+    engine = SqliteEngine(folder, rules=SealRules(is_on=False))
     spec = engine.load_table("readings")
     assert spec is not None
     for step in range(40):
@@ -146,7 +146,6 @@ def test_damage_inside_a_file_is_found_by_a_thorough_look(
     content[-4_096:] = b"\xa5" * 4_096
     path.write_bytes(content)
     again = SqliteEngine(folder)
-    assert again.info(spec).problems == ()
     (problem,) = again.info(spec, is_thorough=True).problems
     assert path.name in problem
     again.close()

@@ -19,6 +19,7 @@ from treering.core.units import DAY_S
 from treering.engine.memory import MemoryEngine
 from treering.engine.protocol import Engine, PageRead
 from treering.engine.sqlite import SqliteEngine
+from treering.engine.sqlite.block_table import SealRules
 from treering.engine.sqlite.layout import segment_name
 from treering.errors import EngineError
 
@@ -135,25 +136,30 @@ def test_more_segments_than_may_stay_open_are_all_read(
     assert len(engine._opened.pool._slots) == 3
 
 
+@pytest.mark.parametrize("are_packed", [False, True], ids=["rows", "blocks"])
 def test_full_disk_is_said_and_what_was_acknowledged_stays(
-    engine: SqliteEngine, month: TableSpec
+    tmp_path: Path, are_packed: bool
 ) -> None:
+    engine = SqliteEngine(tmp_path, rules=SealRules(is_on=are_packed))
+    month = engine.create_table(spec_of("months", rate_hz=0.01, bucket="month"))
     put(engine, month, "s", [MONTH_MS])
     path = engine._path(month, segment_of(MONTH_MS // 1_000, DAY_S))
     with engine._opened.pool.lease(path) as slot:
         assert slot.file is not None
-        slot.file._connection.execute("PRAGMA max_page_count=10")
-    many = [MONTH_MS + 1 + step for step in range(20_000)]
+        slot.file._connection.execute("PRAGMA max_page_count=12")
+    noise = np.random.default_rng(1).normal(size=20_000).tolist()
+    many = [MONTH_MS + 1 + step for step in range(len(noise))]
     with pytest.raises(EngineError, match="disk is full") as caught:
-        put(engine, month, "s", many)
+        engine.submit_write(month, write_of(month, "s", many, value=noise)).result()
     assert str(path) in str(caught.value)
     found = read_all(engine, month, "s", MONTH_MS, MONTH_MS + DAY_MS)
     assert found == [(MONTH_MS, float(MONTH_MS))]
     # A series whose first write was rolled back must not be taken for listed.
     with pytest.raises(EngineError, match="disk is full"):
-        put(engine, month, "other", many)
+        engine.submit_write(month, write_of(month, "other", many, value=noise)).result()
     put(engine, month, "other", [MONTH_MS])
     assert len(read_all(engine, month, "other", MONTH_MS, MONTH_MS + DAY_MS)) == 1
+    engine.close()
 
 
 def test_reading_without_any_value_is_not_kept(engine: SqliteEngine) -> None:
@@ -177,7 +183,9 @@ def test_many_writes_together_are_the_same_as_one_by_one(
         assert [row[1] for row in found] == [float(n) for n in range(series, 30, 3)]
 
 
-def test_common_row_is_small(engine: SqliteEngine, month: TableSpec) -> None:
+def test_common_row_is_small(tmp_path: Path) -> None:
+    engine = SqliteEngine(tmp_path, rules=SealRules(is_on=False))
+    month = engine.create_table(spec_of("months", rate_hz=0.01, bucket="month"))
     put(engine, month, "s", [MONTH_MS + 10 * step for step in range(50_000)])
     size = engine.info(month).parts[0]["bytes"]
     engine.close()

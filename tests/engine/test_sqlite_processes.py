@@ -210,7 +210,10 @@ def test_killed_writers_lose_nothing_that_was_acknowledged() -> None:
         timeout=120,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    said = re.match(r"(\d+) kills, ([\d,]+) readings acknowledged, 0 faults", done.stdout)
+    said = re.match(
+        r"(\d+) kills, ([\d,]+) readings acknowledged, ([\d,]+) sealed, 0 faults", done.stdout
+    )
     assert said is not None
     assert int(said[1]) >= 15
     assert int(said[2].replace(",", "")) > 100
+    assert int(said[3].replace(",", "")) > 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -135,9 +135,15 @@ def render_parts(facts: TableInfo) -> Any:
     from treering.cli.output import render_table
 
     names = list(dict.fromkeys(name for part in facts.parts for name in part))
+    if "segment" in names:
+        # A segment's name says its start already, and the row has to fit a terminal.
+        names.remove("start")
     rows = [[_cell(name, part.get(name)) for name in names] for part in facts.parts]
-    heads = ["on disk" if name == "disk_bytes" else name.removesuffix("_bytes") for name in names]
+    heads = [_HEADS.get(name, name.removesuffix("_bytes")) for name in names]
     return render_table(heads, rows, right=1)
+
+
+_HEADS: Final = {"disk_bytes": "on disk", "bytes_a_reading": "B each"}
 
 
 def _cell(name: str, value: Any) -> str:

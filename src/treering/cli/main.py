@@ -20,13 +20,13 @@ from treering.cli.doctor import doctor
 from treering.cli.drop import drop
 from treering.cli.expire import expire
 from treering.cli.explain import explain
-from treering.cli.export import export
 from treering.cli.failures import Commands
 from treering.cli.grants import grants
 from treering.cli.import_ import import_
 from treering.cli.info import info
 from treering.cli.latest import latest
 from treering.cli.read import read
+from treering.cli.seal import seal
 from treering.cli.series import series
 from treering.cli.set_bucket import set_bucket
 from treering.cli.set_retention import set_retention
@@ -72,7 +72,6 @@ _COMMANDS: Final[tuple[tuple[str, Any], ...]] = (
     ("create", create),
     ("adopt", adopt),
     ("import", import_),
-    ("export", export),
     ("read", read),
     ("latest", latest),
     ("count", count),
@@ -82,6 +81,7 @@ _COMMANDS: Final[tuple[tuple[str, Any], ...]] = (
     ("set-bucket", set_bucket),
     ("info", info),
     ("expire", expire),
+    ("seal", seal),
     ("set-retention", set_retention),
     ("delete", delete),
     ("drop-series", drop_series),

@@ -223,6 +223,11 @@ def unpack_columns(
     return _unpack_columns(block, _header_of(block, place, is_whole=True), names, place)
 
 
+def column_names(block: bytes, *, place: str = A_BLOCK) -> tuple[str, ...]:
+    """Return the names of a block's columns, in order; raises as :func:`read_stats`."""
+    return tuple(_header_of(block, place, is_whole=False).columns)
+
+
 def _header_of(block: bytes, place: str, *, is_whole: bool) -> Header:
     try:
         return parse_header(block, place=place, is_whole=is_whole)

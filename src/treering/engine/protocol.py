@@ -7,7 +7,7 @@ promise here is stated once as a test, which every engine passes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -122,6 +122,31 @@ class TableInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SealReport:
+    """What sealing did, or has done so far.
+
+    Attributes:
+        readings: How many readings became part of a block.
+        blocks: How many blocks were made, or made anew.
+        bytes_before: Bytes on disk before, of the files looked at.
+        bytes_after: Bytes on disk afterwards.
+        segments: How many files were looked at.
+        segments_total: How many there are.
+        problems: What could not be sealed, each in one sentence.
+        note: What the engine has to say about it.
+    """
+
+    readings: int = 0
+    blocks: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+    segments: int = 0
+    segments_total: int = 0
+    problems: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WidthNews:
     """What changed in the widths of a table's series since they were read last.
 
@@ -209,6 +234,33 @@ class AdoptingEngine(Protocol):
     """An engine beside whose tables others have theirs."""
 
     adopter: Adopter
+
+
+@runtime_checkable
+class SealingEngine(Protocol):
+    """An engine that keeps live readings as rows, and packs them later."""
+
+    def seal(
+        self,
+        spec: TableSpec,
+        *,
+        now_s: int,
+        on_segment: Callable[[SealReport], None] = lambda report: None,
+    ) -> SealReport:
+        """Pack all readings whose time is over, now.
+
+        Sealing changes no result of any read, and may be done at any moment, by any process.
+
+        Args:
+            spec: The table.
+            now_s: The present, in epoch seconds.
+            on_segment: Is told after each part how far it came.
+
+        Raises:
+            StoreBusyError: A writer held a file for longer than the bounded wait; what was sealed
+                before stays sealed.
+        """
+        ...
 
 
 class Engine(Protocol):

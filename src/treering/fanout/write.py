@@ -7,7 +7,6 @@ together for the price of one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -82,9 +81,6 @@ class WriteFanOut:
     def wake_s(self) -> float | None:
         """Return when the next delayed retry is due."""
         return min((request.due_s for request in self._retries), default=None)
-
-    def on_arrival(self, request: _Sent, future: Future[Any]) -> None:
-        """Nothing follows from an answer before it is looked at."""
 
     def on_result(self, request: _Sent, _result: Any) -> None:
         """Take an acknowledgement."""

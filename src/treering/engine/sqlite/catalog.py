@@ -19,7 +19,7 @@ from typing import Final
 from treering.core.table import TableSpec, check_unchanged
 from treering.engine.sqlite.database import connect, create_database, immediate, make_durable
 from treering.engine.sqlite.failures import busy, corrupt, translated
-from treering.engine.sqlite.segment_file import check_header
+from treering.engine.sqlite.segment_identity import check_header
 from treering.engine.sqlite.series import SERIES_TABLES, SeriesList
 from treering.errors import SchemaMismatchError, StoreClosedError, UsageError
 

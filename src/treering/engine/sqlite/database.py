@@ -72,8 +72,24 @@ def immediate(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
+    """Have every statement inside see the file as it is at the first of them."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("COMMIT")
+
+
 def create_database(
-    path: Path, *, application_id: int, format_version: int, fill: Callable[..., None]
+    path: Path,
+    *,
+    application_id: int,
+    format_version: int,
+    fill: Callable[..., None],
+    gives_back_space: bool = False,
 ) -> bool:
     """Make a SQLite file that appears under its name whole, and durably.
 
@@ -82,13 +98,14 @@ def create_database(
         application_id: Says whose file this is.
         format_version: Its ``user_version``.
         fill: Is called with a connection, to make the tables.
+        gives_back_space: Whether free pages can be given back to the file system later.
 
     Returns:
         Whether this call made it; False where another process was first.
     """
     draft = path.with_name(unfinished_name(path.name, f"{os.getpid()}-{secrets.token_hex(4)}"))
     try:
-        _write_draft(draft, application_id, format_version, fill)
+        _write_draft(draft, application_id, format_version, fill, gives_back_space)
         is_made = _publish(draft, path)
     finally:
         for left in (draft, *sidecars(draft), draft.with_name(draft.name + "-journal")):
@@ -98,13 +115,19 @@ def create_database(
 
 
 def _write_draft(
-    draft: Path, application_id: int, format_version: int, fill: Callable[..., None]
+    draft: Path,
+    application_id: int,
+    format_version: int,
+    fill: Callable[..., None],
+    gives_back_space: bool,
 ) -> None:
     connection = sqlite3.connect(draft, isolation_level=None)
     try:
         # Nobody sees a draft, so it needs no journal of its own; it is synced as a whole below.
         connection.execute("PRAGMA synchronous=OFF")
         connection.execute("PRAGMA journal_mode=MEMORY")
+        if gives_back_space:
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
         connection.execute(f"PRAGMA application_id={application_id}")
         connection.execute(f"PRAGMA user_version={format_version}")
         connection.execute("BEGIN")

@@ -7,33 +7,30 @@ else; a fork carries no open connection into the child.
 
 from __future__ import annotations
 
-import os
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-import numpy as np
-
 from treering.core.bucket import Bucket, BucketWidth
-from treering.core.columns import ColumnData, concat_columns
 from treering.core.delete_plan import PartitionDelete
 from treering.core.listing import BucketListing, ListedBuckets
 from treering.core.read_plan import PartitionRead
-from treering.core.segment import Segment, segment_length_s, segment_of, segment_starts_s
+from treering.core.segment import Segment, segment_length_s, segment_of
 from treering.core.series import SeriesRecord, check_tags, records_of
 from treering.core.table import TableSpec
 from treering.core.widths import LEASE_S
 from treering.core.write_plan import PartitionWrite
 from treering.engine.deletions import Deletion
 from treering.engine.futures import completed
-from treering.engine.protocol import ExpireReport, Page, PageRead, TableInfo, WidthNews
+from treering.engine.protocol import ExpireReport, Page, PageRead, SealReport, TableInfo, WidthNews
+from treering.engine.sqlite.batches import Batch, batches_of, page_of
+from treering.engine.sqlite.block_table import SealRules
 from treering.engine.sqlite.catalog import Catalog, dropped
-from treering.engine.sqlite.cells import encode_column
+from treering.engine.sqlite.database import size_on_disk
 from treering.engine.sqlite.folder import (
     make_table_folder,
     open_folder,
@@ -41,17 +38,17 @@ from treering.engine.sqlite.folder import (
     segments_in,
     sweep,
 )
+from treering.engine.sqlite.forks import keep_out_of_forks
 from treering.engine.sqlite.layout import CATALOG_NAME, segment_name, table_folder
 from treering.engine.sqlite.listing import list_buckets
+from treering.engine.sqlite.merged import Ask, Found
 from treering.engine.sqlite.pool import SegmentPool
-from treering.engine.sqlite.segment_file import (
-    Batch,
-    SegmentFile,
-    SegmentIdentity,
-    create_segment,
-)
+from treering.engine.sqlite.sealer import Sealer, seal_segment
+from treering.engine.sqlite.sealing import Sealed
+from treering.engine.sqlite.segment_file import DEFAULT_RULES, SegmentFile
+from treering.engine.sqlite.segment_identity import SegmentIdentity, create_segment
 from treering.engine.sqlite.upkeep import inspect_table, run_expire
-from treering.errors import EngineError, SchemaMismatchError, StoreClosedError
+from treering.errors import CorruptDataError, EngineError, SchemaMismatchError, StoreClosedError
 
 T = TypeVar("T")
 
@@ -61,6 +58,9 @@ BUSY_TIMEOUT_S: Final = 10.0
 _PROBES_MAX: Final = 32
 _WRITE_ATTEMPTS: Final = 5
 
+# A crash may have left rows of spans that are closed; older segments wait for treering seal.
+_SEGMENTS_BEFORE: Final = 2
+
 
 @dataclass(slots=True)
 class _Opened:
@@ -68,6 +68,7 @@ class _Opened:
 
     catalog: Catalog
     pool: SegmentPool
+    sealer: Sealer
 
 
 class SqliteEngine:
@@ -80,7 +81,12 @@ class SqliteEngine:
     leaves_tombstones = False
 
     def __init__(
-        self, folder: Path, *, create: bool = True, busy_timeout_s: float = BUSY_TIMEOUT_S
+        self,
+        folder: Path,
+        *,
+        create: bool = True,
+        busy_timeout_s: float = BUSY_TIMEOUT_S,
+        rules: SealRules = DEFAULT_RULES,
     ) -> None:
         """Open a store's folder, or make one of an empty or missing folder.
 
@@ -88,6 +94,7 @@ class SqliteEngine:
             folder: Where the store lives, or shall live.
             create: Whether to make a store where there is none.
             busy_timeout_s: How long, in seconds, to wait for another writer.
+            rules: When readings become blocks.
 
         Raises:
             UsageError: Something else is there, or nothing and ``create`` is False.
@@ -96,6 +103,7 @@ class SqliteEngine:
         """
         self.folder = Path(folder).absolute()
         self.busy_timeout_s = busy_timeout_s
+        self.rules = rules
         open_folder(self.folder, create=create)
         self._closed = False
         self._opened = self._open_all()
@@ -106,6 +114,7 @@ class SqliteEngine:
         return _Opened(
             Catalog(self.folder / CATALOG_NAME, busy_timeout_s=self.busy_timeout_s),
             SegmentPool(busy_timeout_s=self.busy_timeout_s),
+            Sealer(self._held, self.rules),
         )
 
     def _here(self) -> _Opened:
@@ -136,7 +145,9 @@ class SqliteEngine:
                 self._closed = True
             else:
                 self._opened = _Opened(
-                    paused.catalog, SegmentPool(busy_timeout_s=self.busy_timeout_s)
+                    paused.catalog,
+                    SegmentPool(busy_timeout_s=self.busy_timeout_s),
+                    Sealer(self._held, self.rules),
                 )
                 paused.catalog.resume()
         elif paused is not None:
@@ -354,8 +365,55 @@ class SqliteEngine:
             is_thorough=is_thorough,
         )
 
+    def seal(
+        self,
+        spec: TableSpec,
+        *,
+        now_s: int,
+        on_segment: Callable[[SealReport], None] = lambda report: None,
+    ) -> SealReport:
+        """Fold the rows of every span that is closed at ``now_s`` into blocks."""
+        self._here().catalog.check_there(spec)
+        folder, done = table_folder(self.folder, spec), SealReport()
+        length_s, per_s = segment_length_s(spec), spec.precision.per_s
+        starts_s = segments_in(folder)
+        for number, start_s in enumerate(starts_s, start=1):
+            segment = Segment(start_s, start_s + length_s)
+            before = size_on_disk(self._path(spec, segment))
+            closed_before = (now_s - self.rules.late_s) * per_s
+            sealed = self._seal_segment(spec, segment, closed_before)
+            done = SealReport(
+                readings=done.readings + sealed.readings,
+                blocks=done.blocks + sealed.blocks,
+                bytes_before=done.bytes_before + before,
+                bytes_after=done.bytes_after + size_on_disk(self._path(spec, segment)),
+                segments=number,
+                segments_total=len(starts_s),
+                problems=(*done.problems, *sealed.problems),
+            )
+            on_segment(done)
+        return done
+
+    def _seal_segment(self, spec: TableSpec, segment: Segment, closed_before: int) -> Sealed:
+        try:
+            return seal_segment(self._held, spec, segment, closed_before=closed_before)
+        except CorruptDataError as error:
+            # A damaged file costs what is in it; the others are sealed.
+            return Sealed(problems=[error.message])
+
+    @contextmanager
+    def _held(self, spec: TableSpec, segment: Segment) -> Iterator[SegmentFile | None]:
+        """Hold a segment's open file; None where there is none."""
+        with self._opened.pool.lease(self._path(spec, segment)) as slot:
+            yield slot.current(partial(self._open, spec, segment))
+
     def close(self) -> None:
-        """Close all files; what was acknowledged is safe without it."""
+        """Seal what is closed, for a bounded time, and close all files.
+
+        What was acknowledged is safe without it.
+        """
+        if not self._closed:
+            self._opened.sealer.finish()
         self._closed = True
         self._opened.pool.close()
         self._opened.catalog.close()
@@ -365,7 +423,10 @@ class SqliteEngine:
             store=str(self._here().catalog.store_id), spec=spec, segment=segment
         )
         return SegmentFile.open(
-            self._path(spec, segment), identity, busy_timeout_s=self.busy_timeout_s
+            self._path(spec, segment),
+            identity,
+            busy_timeout_s=self.busy_timeout_s,
+            rules=self.rules,
         )
 
     def _open_or_create(self, spec: TableSpec, segment: Segment) -> SegmentFile | None:
@@ -385,10 +446,22 @@ class SqliteEngine:
     def _write(self, spec: TableSpec, writes: Sequence[PartitionWrite]) -> None:
         batches: dict[Segment, list[Batch]] = {}
         for write in writes:
-            for segment, batch in _batches_of(spec, write):
+            for segment, batch in batches_of(spec, write):
                 batches.setdefault(segment, []).append(batch)
         for segment in sorted(batches):
             self._write_segment(spec, segment, batches[segment])
+        if batches:
+            self._seal_a_little(spec, batches)
+
+    def _seal_a_little(self, spec: TableSpec, segments: Iterable[Segment]) -> None:
+        sealer = self._here().sealer
+        if sealer.is_new(spec):
+            length_s = segment_length_s(spec)
+            there = segments_in(table_folder(self.folder, spec))
+            before = [start_s for start_s in there if start_s < max(segments).start_s]
+            sealer.add(spec, (Segment(s, s + length_s) for s in before[-_SEGMENTS_BEFORE:]))
+        sealer.add(spec, segments)
+        sealer.work()
 
     def _write_segment(self, spec: TableSpec, segment: Segment, batches: list[Batch]) -> None:
         self._in_segment(spec, segment, lambda file: file.write(batches))
@@ -412,7 +485,7 @@ class SqliteEngine:
         start, end = part.start, part.end
         if read.cursor is not None:
             start, end = (read.cursor + 1, end) if read.order == "asc" else (start, read.cursor)
-        found: list[tuple[Any, Any]] = []
+        found: list[Found] = []
         # One more than wanted tells whether anything is left.
         wanted = read.rows_max + 1
         for segment in self._segments(spec, part, start, end, read.order == "desc"):
@@ -420,21 +493,17 @@ class SqliteEngine:
                 file = slot.current(partial(self._open, spec, segment))
                 if file is None:
                     continue
-                rows = file.read(
-                    part.series,
-                    read.columns,
-                    start=start,
-                    end=end,
-                    order=read.order,
-                    rows_max=wanted,
+                ask = Ask(
+                    columns=read.columns, start=start, end=end, order=read.order, rows_max=wanted
                 )
+                rows = file.read(part.series, ask)
             found.append(rows)
             wanted -= len(rows[0])
             if not wanted:
                 break
         if not table_folder(self.folder, spec).is_dir():
             raise dropped(spec)
-        return _page_of(found, read)
+        return page_of(found, read)
 
     def _segments(
         self, spec: TableSpec, part: PartitionRead, start: int, end: int, is_descending: bool
@@ -453,81 +522,5 @@ class SqliteEngine:
             yield Segment(start_s, start_s + length_s)
 
 
-def keep_out_of_forks(engine: SqliteEngine) -> None:
-    """Have an engine close its files around every fork of this process, while it lives."""
-    # A hook cannot be taken back, so it must not keep the engine alive.
-    alive = weakref.ref(engine)
-
-    def before() -> None:
-        engine = alive()
-        if engine is not None:
-            engine.before_fork()
-
-    def after(*, in_child: bool) -> None:
-        engine = alive()
-        if engine is not None:
-            engine.after_fork(in_child=in_child)
-
-    os.register_at_fork(
-        before=before,
-        after_in_parent=partial(after, in_child=False),
-        after_in_child=partial(after, in_child=True),
-    )
-
-
 def _delete_from(file: SegmentFile, *, series: str, deletion: Deletion) -> bool:
     return file.delete(series, deletion)
-
-
-def _batches_of(spec: TableSpec, write: PartitionWrite) -> Iterator[tuple[Segment, Batch]]:
-    """Yield the parts of a write, cut at the edges of segments and ready to bind."""
-    length_s = segment_length_s(spec)
-    write = _without_empty(write)
-    columns = tuple(spec.column(name) for name in write.columns)
-    values = [encode_column(write.columns[column.name], column.type) for column in columns]
-    ts = write.ts.tolist()
-    starts_s = segment_starts_s(write.ts, length_s, spec.precision)
-    edges = [0, *(np.flatnonzero(np.diff(starts_s)) + 1).tolist(), len(ts)] if ts else []
-    for first, end in pairwise(edges):
-        batch = Batch(
-            write.series,
-            ts[first:end],
-            columns,
-            [column[first:end] for column in values],
-            write.write_us,
-        )
-        yield segment_of(int(starts_s[first]), length_s), batch
-
-
-def _without_empty(write: PartitionWrite) -> PartitionWrite:
-    """Return the write without readings that have no value at all: they would change nothing."""
-    if any(data.present is None for data in write.columns.values()):
-        return write
-    present = np.zeros(len(write), dtype=np.bool_)
-    for data in write.columns.values():
-        present |= data.mask()
-    if present.all():
-        return write
-    index = np.flatnonzero(present)
-    columns = {name: data.take(index) for name, data in write.columns.items()}
-    return PartitionWrite(
-        write.series, write.bucket, write.ts[index], columns, write.write_us, write.ttl_s
-    )
-
-
-def _page_of(found: list[tuple[Any, Any]], read: PageRead) -> Page:
-    ts = np.concatenate(
-        [np.empty(0, dtype=np.int64), *(np.array(rows[0], dtype=np.int64) for rows in found)]
-    )
-    columns: dict[str, ColumnData] = {
-        column.name: concat_columns([rows[1][column.name] for rows in found], column.type)
-        for column in read.columns
-    }
-    if len(ts) <= read.rows_max:
-        return Page(ts, columns)
-    kept = slice(0, read.rows_max)
-    return Page(
-        ts[kept],
-        {name: data.take(kept) for name, data in columns.items()},
-        int(ts[read.rows_max - 1]),
-    )

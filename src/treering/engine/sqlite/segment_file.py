@@ -8,110 +8,57 @@ it, so the name is compared with the open file under the write lock, before anyt
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
-from functools import partial
-from itertools import repeat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from treering.core.columns import ColumnData, empty_column
-from treering.core.read_plan import Order
-from treering.core.schema import Column, ColumnType
-from treering.core.segment import Segment
-from treering.core.table import TableSpec
+from treering.core.columns import empty_column
+from treering.core.schema import Column
 from treering.engine.deletions import Deletion, dead_mask, with_deletion
 from treering.engine.sqlite import sql
-from treering.engine.sqlite.cells import decode_column, is_newer_on_tie
+from treering.engine.sqlite.batches import Batch
+from treering.engine.sqlite.block_table import BlockTable, Owner, SealRules, Territory
 from treering.engine.sqlite.database import (
     connect,
-    create_database,
     immediate,
     inode_of,
     make_durable,
+    snapshot,
     unlink_database,
 )
-from treering.engine.sqlite.failures import corrupt, translated
-from treering.engine.sqlite.layout import sidecars
-from treering.errors import EngineError, SchemaMismatchError, TreeringError
+from treering.engine.sqlite.failures import translated
+from treering.engine.sqlite.merged import Ask, Found, read_merged
+from treering.engine.sqlite.row_table import RowRange, RowTable
+from treering.engine.sqlite.sealing import Place, Sealed, SealStep
+from treering.engine.sqlite.segment_identity import (
+    SegmentIdentity,
+    add_deletions,
+    add_functions,
+    check_identity,
+)
+from treering.errors import (
+    CorruptDataError,
+    EngineError,
+    SchemaMismatchError,
+    TreeringError,
+    UsageError,
+)
+
+DEFAULT_RULES: Final = SealRules()
 
 _OPEN_ATTEMPTS: Final = 5
 _SERIES_CACHED_MAX: Final = 100_000
+_REPACK_MAX: Final = 16
+"""How many times larger a block may be than what a write folds into it at once."""
 
+_ROWS_COUNTED_MAX: Final = 1_000_000
+"""How many rows are counted: more take seconds."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentIdentity:
-    """What a segment's file says that it is.
-
-    Attributes:
-        store: Id of the store.
-        spec: The table.
-        segment: The slice of event time.
-    """
-
-    store: str
-    spec: TableSpec
-    segment: Segment
-
-    def to_meta(self) -> dict[str, str]:
-        """Return the file's record of it."""
-        return {
-            "store": self.store,
-            "table": self.spec.name,
-            "incarnation": str(self.spec.incarnation),
-            "precision": str(self.spec.precision),
-            "columns": ",".join(f"{column.name}:{column.type}" for column in self.spec.columns),
-            "start_s": str(self.segment.start_s),
-            "end_s": str(self.segment.end_s),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Readings of one series inside one segment, ready to bind.
-
-    Attributes:
-        series: The series id.
-        ts: Event times, ascending.
-        columns: The columns written.
-        values: For each of them its values, None where missing.
-        write_us: The write time of every cell.
-    """
-
-    series: str
-    ts: list[int]
-    columns: tuple[Column, ...]
-    values: list[list[Any]]
-    write_us: int
-
-
-def create_segment(path: Path, identity: SegmentIdentity) -> None:
-    """Make a segment's file, durably; what is there stays. The caller holds the catalog's lock.
-
-    Raises:
-        EngineError: The disk is full, or the folder does not permit it.
-    """
-
-    def fill(connection: sqlite3.Connection) -> None:
-        connection.execute(sql.META_TABLE)
-        connection.execute(sql.SERIES_TABLE)
-        connection.execute(sql.DELETIONS_TABLE)
-        connection.execute(sql.readings_table(identity.spec.columns))
-        connection.executemany("INSERT INTO meta VALUES(?, ?)", identity.to_meta().items())
-
-    with translated(path, "creating"):
-        if path.exists():
-            return
-        # A crash in expiry may have left the log of an earlier file of this name; SQLite would
-        # replay it into the new one.
-        for sidecar in sidecars(path):
-            sidecar.unlink(missing_ok=True)
-        create_database(
-            path, application_id=sql.APPLICATION_ID, format_version=sql.FORMAT, fill=fill
-        )
+_VACUUM_PAGES: Final = 2_000
+"""How many free pages are given back in one transaction: 8 MB."""
 
 
 class SegmentFile:
@@ -125,18 +72,27 @@ class SegmentFile:
         *,
         inode: int,
         busy_timeout_s: float,
+        rules: SealRules,
     ) -> None:
         self.path = path
         self.identity = identity
         self._connection = connection
         self._inode = inode
         self._busy_timeout_s = busy_timeout_s
+        self._columns = identity.spec.columns
+        self._rules = rules
+        self._rows = RowTable(connection, path, self._columns)
+        self._blocks = BlockTable(connection, path, identity, rules)
         self._ids: dict[str, int] = {}
-        self._write_sql: dict[tuple[Column, ...], sql.WriteSql] = {}
 
     @classmethod
     def open(
-        cls, path: Path, identity: SegmentIdentity, *, busy_timeout_s: float
+        cls,
+        path: Path,
+        identity: SegmentIdentity,
+        *,
+        busy_timeout_s: float,
+        rules: SealRules = DEFAULT_RULES,
     ) -> SegmentFile | None:
         """Open a segment's file and check what it says; None where there is none.
 
@@ -152,10 +108,10 @@ class SegmentFile:
             try:
                 with translated(path, "opening", waited_s=busy_timeout_s):
                     connection = connect(path, busy_timeout_s=busy_timeout_s)
-                    _check_identity(connection, path, identity)
+                    check_identity(connection, path, identity)
                     make_durable(connection, path)
-                    _add_deletions(connection)
-                    _add_functions(connection)
+                    add_deletions(connection)
+                    add_functions(connection)
             except BaseException as error:
                 _close(connection)
                 # While a file is being unlinked, SQLite stumbles over whatever is gone first.
@@ -164,7 +120,14 @@ class SegmentFile:
                 raise
             # SQLite opens by name: only what had one inode before and after is surely this file.
             if inode_of(path) == inode:
-                return cls(path, identity, connection, inode=inode, busy_timeout_s=busy_timeout_s)
+                return cls(
+                    path,
+                    identity,
+                    connection,
+                    inode=inode,
+                    busy_timeout_s=busy_timeout_s,
+                    rules=rules,
+                )
             connection.close()
         raise EngineError(f"{path} was replaced {_OPEN_ATTEMPTS} times while it was being opened")
 
@@ -172,8 +135,28 @@ class SegmentFile:
         """Return whether the name still means this file."""
         return inode_of(self.path) == self._inode
 
+    @contextmanager
+    def _writing(self, doing: str) -> Iterator[bool]:
+        """Hold the write lock; yields whether the name still means this file."""
+        with (
+            translated(self.path, doing, waited_s=self._busy_timeout_s),
+            immediate(self._connection),
+        ):
+            self._blocks.begin()
+            yield self.is_current()
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """See rows and blocks as they are at one moment, whatever others seal meanwhile."""
+        with (
+            translated(self.path, "reading", waited_s=self._busy_timeout_s),
+            snapshot(self._connection),
+        ):
+            self._blocks.begin()
+            yield
+
     def write(self, batches: Sequence[Batch]) -> bool:
-        """Merge readings in, durably, in one commit.
+        """Merge readings in, durably, in one commit; many of one span as a block at once.
 
         Returns:
             False, with nothing written, where the file has been removed meanwhile.
@@ -184,38 +167,67 @@ class SegmentFile:
             EngineError: The disk is full, or not writable.
         """
         added: dict[str, int] = {}
-        with translated(self.path, "writing to", waited_s=self._busy_timeout_s):
-            with immediate(self._connection):
-                if not self.is_current():
-                    return False
-                for batch in batches:
-                    series_id = added.get(batch.series) or self._listed(batch.series)
-                    added[batch.series] = series_id
-                    self._merge(series_id, batch)
-            # Only now: a rolled-back id must not be remembered.
-            for series, series_id in added.items():
-                self._remember(series, series_id)
+        with self._writing("writing to") as is_current:
+            if not is_current:
+                return False
+            for batch in batches:
+                series_id = added.get(batch.series) or self._listed(batch.series)
+                added[batch.series] = series_id
+                batch = self._living(series_id, batch)
+                batch = self._without_packed(Owner(series_id, batch.series), batch)
+                if len(batch):
+                    self._rows.merge(series_id, batch)
+        # Only now: a rolled-back id must not be remembered.
+        for series, series_id in added.items():
+            self._remember(series, series_id)
+        return True
+
+    def _without_packed(self, owner: Owner, batch: Batch) -> Batch:
+        """Pack what is worth a block at once; return the rest."""
+        least = self._rules.bulk_rows
+        if not self._rules.is_on or len(batch) < least:
+            return batch
+        left = np.ones(len(batch), dtype=np.bool_)
+        first = 0
+        while first < len(batch):
+            territory = self._blocks.territory(owner, int(batch.ts[first]))
+            after = int(np.searchsorted(batch.ts, territory.end))
+            part = slice(first, after)
+            if after - first >= least and self._packs(owner, territory, batch.take(part)):
+                left[part] = False
+            first = after
+        return batch.take(np.flatnonzero(left)) if not left.all() else batch
+
+    def _packs(self, owner: Owner, territory: Territory, batch: Batch) -> bool:
+        """Fold a part of a batch into a block; False where it has to be rows."""
+        block = territory.block
+        is_large = block is not None and block.count > _REPACK_MAX * len(batch)
+        if is_large and not self._blocks.begins_anew(block, int(batch.ts[0]), len(batch)):
+            return False
+        try:
+            self._blocks.put(owner, territory, batch.cells(self._columns))
+        except (CorruptDataError, SchemaMismatchError, UsageError):
+            # Over a block that cannot be read, or too long a text for one, rows are safe.
+            return False
         return True
 
     def delete(self, series: str, deletion: Deletion) -> bool:
-        """Take cells out, durably, and remember that they are dead; as :meth:`write` otherwise."""
-        statements = sql.delete_sql(self.identity.spec.columns)
-        stamps = (deletion.write_us,) * statements.marks
-        with (
-            translated(self.path, "deleting from", waited_s=self._busy_timeout_s),
-            immediate(self._connection),
-        ):
-            if not self.is_current():
+        """Take cells out, durably, and remember that they are dead; as :meth:`write` otherwise.
+
+        Raises:
+            CorruptDataError, SchemaMismatchError: A block that it touches cannot be read; nothing
+                was deleted.
+        """
+        with self._writing("deleting from") as is_current:
+            if not is_current:
                 return False
             series_id = self._listed(series)
-            inside = (series_id, deletion.start, deletion.end)
-            self._connection.execute(statements.rows, (*stamps, *inside))
-            if statements.cells is not None:
-                self._connection.execute(statements.cells, (*stamps, *inside))
+            self._rows.delete(series_id, deletion)
+            self._blocks.delete(Owner(series_id, series), deletion)
             there = [
-                Deletion(*row) for row in self._connection.execute(sql.DELETIONS_OF, inside[:1])
+                Deletion(*row) for row in self._connection.execute(sql.DELETIONS_OF, (series_id,))
             ]
-            self._connection.execute(sql.FORGET_DELETIONS, inside[:1])
+            self._connection.execute(sql.FORGET_DELETIONS, (series_id,))
             self._connection.executemany(
                 sql.REMEMBER_DELETION,
                 [(series_id, d.start, d.end, d.write_us) for d in with_deletion(there, deletion)],
@@ -225,30 +237,12 @@ class SegmentFile:
     def _living(self, series_id: int, batch: Batch) -> Batch:
         """Return the batch without readings that were deleted at its write time or later."""
         found = self._connection.execute(
-            sql.DELETIONS, (series_id, batch.ts[-1], batch.ts[0], batch.write_us)
+            sql.DELETIONS, (series_id, int(batch.ts[-1]), int(batch.ts[0]), batch.write_us)
         ).fetchall()
         if not found:
             return batch
-        ts = np.array(batch.ts, dtype=np.int64)
-        dead = dead_mask([Deletion(*row) for row in found], ts, batch.write_us)
-        alive = np.flatnonzero(~dead).tolist()
-        values = [[column[index] for index in alive] for column in batch.values]
-        return Batch(batch.series, ts[~dead].tolist(), batch.columns, values, batch.write_us)
-
-    def _merge(self, series_id: int, batch: Batch) -> None:
-        batch = self._living(series_id, batch)
-        if not batch.ts:
-            return
-        statements = self._write_sql.get(batch.columns)
-        if statements is None:
-            statements = sql.write_sql(batch.columns, self.identity.spec.columns)
-            self._write_sql[batch.columns] = statements
-        first_last = (series_id, batch.ts[0], batch.ts[-1])
-        is_fresh = self._connection.execute(sql.ANY_READING, first_last).fetchone() is None
-        self._connection.executemany(
-            statements.insert if is_fresh else statements.upsert,
-            zip(repeat(series_id), batch.ts, *batch.values, repeat(batch.write_us)),
-        )
+        dead = dead_mask([Deletion(*row) for row in found], batch.ts, batch.write_us)
+        return batch.take(np.flatnonzero(~dead))
 
     def _listed(self, series: str) -> int:
         found = self._id_of(series)
@@ -264,51 +258,86 @@ class SegmentFile:
         row = self._connection.execute("SELECT id FROM series WHERE name = ?", (series,)).fetchone()
         return None if row is None else int(row[0])
 
+    def _name_of(self, series_id: int) -> str:
+        row = self._connection.execute(
+            "SELECT name FROM series WHERE id = ?", (series_id,)
+        ).fetchone()
+        return f"series {series_id}" if row is None else str(row[0])
+
     def _remember(self, series: str, series_id: int) -> None:
         if len(self._ids) >= _SERIES_CACHED_MAX:
             self._ids.clear()
         self._ids[series] = series_id
 
-    def read(
-        self,
-        series: str,
-        columns: Sequence[Column],
-        *,
-        start: int,
-        end: int,
-        order: Order,
-        rows_max: int,
-    ) -> tuple[Sequence[int], Mapping[str, ColumnData]]:
+    def read(self, series: str, ask: Ask) -> Found:
         """Return up to ``rows_max`` event times in ``[start, end)``, in order, and their values.
 
         Raises:
-            CorruptDataError: The file is damaged where the read touches it.
+            CorruptDataError: The file, or a block, is damaged where the read touches it.
+            SchemaMismatchError: A block of a newer version.
         """
-        with translated(self.path, "reading", waited_s=self._busy_timeout_s):
+        with self._reading():
             series_id = self._id_of(series)
             if series_id is None:
-                return (), {column.name: empty_column(column.type) for column in columns}
+                return _nothing(ask.columns)
             self._remember(series, series_id)
-            rows = self._connection.execute(
-                sql.read_sql(columns, order), (series_id, start, end, rows_max)
-            ).fetchall()
-        if not rows:
-            return (), {column.name: empty_column(column.type) for column in columns}
-        ts, *values = zip(*rows, strict=True)
-        return ts, {
-            column.name: decode_column(kept, column.type, self.path)
-            for column, kept in zip(columns, values, strict=True)
-        }
+            owner = Owner(series_id, series)
+            blocks = self._blocks.between(owner, ask.start, ask.end)
+            wanted = RowRange(start=ask.start, end=ask.end, order=ask.order, limit=ask.rows_max)
+            if not blocks:
+                return self._rows.read(series_id, ask.columns, wanted)
+            rows = self._rows.cells(series_id, ask.columns, wanted)
+            return read_merged(self._blocks, owner, blocks, rows, ask)
 
     def edge_ts(self, series: str, *, start: int, end: int, is_newest: bool) -> int | None:
         """Return the newest or the oldest event time of ``[start, end)``; None where none is."""
-        with translated(self.path, "reading", waited_s=self._busy_timeout_s):
+        with self._reading():
             series_id = self._id_of(series)
             if series_id is None:
                 return None
-            statement = sql.NEWEST_READING if is_newest else sql.OLDEST_READING
-            row = self._connection.execute(statement, (series_id, start, end)).fetchone()
-        return None if row[0] is None else int(row[0])
+            row = self._rows.edge_ts(series_id, start, end, is_newest=is_newest)
+            block = self._blocks.edge_ts(Owner(series_id, series), start, end, is_newest=is_newest)
+        found = [ts for ts in (row, block) if ts is not None]
+        if not found:
+            return None
+        return max(found) if is_newest else min(found)
+
+    def seal(self, place: Place, *, closed_before: int) -> tuple[Place | None, Sealed]:
+        """Fold rows of closed spans into blocks, durably: one step of bounded work.
+
+        Args:
+            place: Where to begin.
+            closed_before: Spans that end then or before are closed, in ticks.
+
+        Returns:
+            Where to go on, None at the end of the file or where it is gone; and what was done.
+        """
+        step = SealStep(
+            self._rows,
+            self._blocks,
+            self._columns,
+            closed_before=closed_before,
+            name_of=self._name_of,
+        )
+        # Where there is nothing to do, no one need wait for it.
+        with self._reading():
+            at, is_work = step.find(place)
+        if at is None or not is_work:
+            return at, step.sealed
+        with self._writing("sealing") as is_current:
+            after = step.run(at) if is_current else None
+        return after, step.sealed
+
+    def give_back(self) -> bool:
+        """Give free pages back to the file system; returns whether there may be more."""
+        with translated(self.path, "shrinking", waited_s=self._busy_timeout_s):
+            (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
+            (mode,) = self._connection.execute("PRAGMA auto_vacuum").fetchone()
+            if not free or not mode or not self.is_current():
+                return False
+            # SQLite frees a page a step; only a script takes all of them.
+            self._connection.executescript(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})")
+        return bool(free > _VACUUM_PAGES)
 
     def remove(self, name_lock: Callable[[], AbstractContextManager[object]]) -> bool:
         """Unlink the file under its write lock, so that no write is under way in it.
@@ -320,20 +349,26 @@ class SegmentFile:
         Returns:
             False where another process has removed it already.
         """
-        with (
-            translated(self.path, "removing", waited_s=self._busy_timeout_s),
-            immediate(self._connection),
-        ):
-            if not self.is_current():
+        with self._writing("removing") as is_current:
+            if not is_current:
                 return False
             with name_lock():
                 unlink_database(self.path)
         return True
 
-    def series_count(self) -> int:
-        """Return how many series have readings here."""
-        with translated(self.path, "reading", waited_s=self._busy_timeout_s):
-            return int(self._connection.execute("SELECT count(*) FROM series").fetchone()[0])
+    def facts(self) -> dict[str, int | None]:
+        """Return how many series, rows, blocks and readings in blocks there are here."""
+        with self._reading():
+            (series,) = self._connection.execute("SELECT count(*) FROM series").fetchone()
+            rows = self._rows.count_all(limit=_ROWS_COUNTED_MAX + 1)
+            blocks, readings, _ = self._blocks.facts()
+        counted = None if rows > _ROWS_COUNTED_MAX else rows
+        return {
+            "series": int(series),
+            "rows": counted,
+            "blocks": blocks,
+            "readings": None if counted is None else counted + readings,
+        }
 
     def quick_check(self) -> str:
         """Return what SQLite finds wrong, in words; empty where nothing is.
@@ -346,78 +381,30 @@ class SegmentFile:
             return str(error)
         return "" if found == "ok" else str(found)
 
+    def damaged_blocks(self) -> list[str]:
+        """Return what is wrong with each block that cannot be read, in one sentence.
+
+        Cost: unpacks all blocks.
+        """
+        with self._reading():
+            names = dict(self._connection.execute("SELECT id, name FROM series"))
+            found: list[str] = []
+            for series_id, name in names.items():
+                found += self._blocks.damages(Owner(series_id, name))
+        return found
+
     def close(self) -> None:
         """Close the file; what was committed is safe without it."""
         _close(self._connection)
+
+
+def _nothing(columns: Sequence[Column]) -> Found:
+    return np.empty(0, dtype=np.int64), {
+        column.name: empty_column(column.type) for column in columns
+    }
 
 
 def _close(connection: sqlite3.Connection | None) -> None:
     if connection is not None:
         with suppress(sqlite3.Error):
             connection.close()
-
-
-def _add_deletions(connection: sqlite3.Connection) -> None:
-    # Files of the first format have no deletions yet.
-    found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'deletions'").fetchone()
-    if found is None:
-        statement = sql.DELETIONS_TABLE.replace("TABLE", "TABLE IF NOT EXISTS", 1)
-        connection.execute(statement)
-
-
-def _add_functions(connection: sqlite3.Connection) -> None:
-    for column_type in ColumnType:
-        connection.create_function(
-            sql.tie_function(column_type),
-            2,
-            partial(is_newer_on_tie, column_type),
-            deterministic=True,
-        )
-
-
-def _check_identity(connection: sqlite3.Connection, path: Path, identity: SegmentIdentity) -> None:
-    check_header(connection, path, application_id=sql.APPLICATION_ID, format_version=sql.FORMAT)
-    schema = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
-    wanted = {
-        "meta": sql.META_TABLE,
-        "series": sql.SERIES_TABLE,
-        "deletions": sql.DELETIONS_TABLE,
-        "readings": sql.readings_table(identity.spec.columns),
-    }
-    schema.setdefault("deletions", sql.DELETIONS_TABLE)
-    if schema != wanted:
-        wrong = sorted(n for n in {*schema, *wanted} if schema.get(n) != wanted.get(n))
-        raise corrupt(
-            path,
-            found=f"other tables than a segment has ({', '.join(wrong)})",
-            expected=f"a segment of {identity.spec.name}",
-        )
-    meta, expected = dict(connection.execute("SELECT key, value FROM meta")), identity.to_meta()
-    for key, value in expected.items():
-        if meta.get(key) != value:
-            raise corrupt(path, found=f"{key} {meta.get(key)}", expected=f"{key} {value}")
-
-
-def check_header(
-    connection: sqlite3.Connection, path: Path, *, application_id: int, format_version: int
-) -> None:
-    """Check whose file this is, before anything else is done with it.
-
-    Raises:
-        CorruptDataError: Not a file of that kind.
-        SchemaMismatchError: Written by a newer release.
-    """
-    (found_id,) = connection.execute("PRAGMA application_id").fetchone()
-    (found_version,) = connection.execute("PRAGMA user_version").fetchone()
-    if found_id != application_id:
-        raise corrupt(
-            path,
-            found=f"application id {found_id:#010x}",
-            expected=f"{application_id:#010x}, treering's",
-        )
-    if found_version > format_version:
-        raise SchemaMismatchError(
-            f"{path} has format {found_version}; this release reads up to {format_version}",
-            hint="upgrade treering",
-            path=str(path),
-        )

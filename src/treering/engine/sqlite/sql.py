@@ -4,6 +4,7 @@ Rules of this file: the merge is Cassandra's, cell by cell: a larger write time 
 larger serialized value, a missing value changes nothing. A reading keeps one write time,
 ``row.write_us``; only in tables of several columns has a cell room for its own, which is NULL
 until it was written at another time than its row. Names with a dot are never a user's column.
+Blocks keep the same: the columns, ``row.write_us``, and a cell's own time where it differs.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ from treering.core.schema import Column, ColumnType
 
 APPLICATION_ID: Final = 0x54527367  # "TRsg"
 FORMAT: Final = 1
+"""The format of a new file."""
+
+FORMAT_WITH_BLOCKS: Final = 2
+"""The format of a file from its first block on: who knows no blocks must not read rows only."""
 
 META_TABLE: Final = "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
 DELETIONS_TABLE: Final = (
@@ -24,9 +29,23 @@ DELETIONS_TABLE: Final = (
     "series INTEGER NOT NULL, first INTEGER NOT NULL, after INTEGER NOT NULL,"
     " write_us INTEGER NOT NULL, PRIMARY KEY(series, first, after)) WITHOUT ROWID"
 )
+BLOCKS_TABLE: Final = (
+    "CREATE TABLE blocks("
+    "id INTEGER PRIMARY KEY, series INTEGER NOT NULL, span_start INTEGER NOT NULL,"
+    " first INTEGER NOT NULL, last INTEGER NOT NULL, count INTEGER NOT NULL, body BLOB NOT NULL,"
+    " UNIQUE(series, span_start))"
+)
 SERIES_TABLE: Final = "CREATE TABLE series(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)"
 
-_ROW_TIME: Final = '"row.write_us"'
+ROW_TIME: Final = "row.write_us"
+"""The column of the write time that all cells of a reading have, but for those with their own."""
+
+_ROW_TIME: Final = f'"{ROW_TIME}"'
+
+
+def own_time(column: Column) -> str:
+    """Return the name of the column of a cell's own write time."""
+    return f"{column.name}.write_us"
 
 
 def tie_function(column_type: ColumnType) -> str:
@@ -105,6 +124,23 @@ def read_sql(columns: Sequence[Column], order: Order) -> str:
     )
 
 
+def read_cells_sql(columns: Sequence[Column], order: Order, *, has_own_times: bool) -> str:
+    """Return the statement that reads cells: as :func:`read_sql`, with write times behind them.
+
+    Args:
+        columns: The columns wanted.
+        order: By event time.
+        has_own_times: Whether the table has several columns, and thus times of single cells.
+    """
+    names = ["ts", *(_quoted(column) for column in columns), _ROW_TIME]
+    if has_own_times:
+        names += [_own_time(column) for column in columns]
+    return (
+        f"SELECT {', '.join(names)} FROM readings WHERE series = ? AND ts >= ? AND ts < ? "  # noqa: S608
+        f"ORDER BY ts {'ASC' if order == 'asc' else 'DESC'} LIMIT ?"
+    )
+
+
 DELETIONS: Final = (
     "SELECT first, after, write_us FROM deletions WHERE series = ? AND first <= ? AND after > ? "
     "AND write_us >= ?"
@@ -154,9 +190,41 @@ NEWEST_READING: Final = "SELECT max(ts) FROM readings WHERE series = ? AND ts >=
 OLDEST_READING: Final = NEWEST_READING.replace("max(", "min(")
 
 
+NEXT_READING: Final = (
+    "SELECT series, ts FROM readings WHERE (series, ts) >= (?, ?) ORDER BY series, ts LIMIT 1"
+)
+COUNT_READINGS: Final = (
+    "SELECT count(*) FROM (SELECT 1 FROM readings WHERE series = ? AND ts >= ? AND ts < ? LIMIT ?)"
+)
+COUNT_ALL_READINGS: Final = "SELECT count(*) FROM (SELECT 1 FROM readings LIMIT ?)"
+TIMES: Final = "SELECT ts FROM readings WHERE series = ? AND ts >= ? AND ts < ? ORDER BY ts"
+FORGET_READINGS: Final = "DELETE FROM readings WHERE series = ? AND ts >= ? AND ts < ?"
+
+_BLOCK: Final = "SELECT id, span_start, first, last, count FROM blocks WHERE series = ? "
+BLOCKS_BETWEEN: Final = (
+    f"{_BLOCK}AND span_start >= ? AND span_start < ? AND last >= ? AND first < ? "
+    "ORDER BY span_start"
+)
+BLOCK_UP_TO: Final = (
+    f"{_BLOCK}AND span_start >= ? AND span_start <= ? ORDER BY span_start DESC LIMIT 1"
+)
+BLOCK_AFTER: Final = (
+    "SELECT span_start FROM blocks WHERE series = ? AND span_start > ? AND span_start < ? "
+    "ORDER BY span_start LIMIT 1"
+)
+BLOCK_BODY: Final = "SELECT body FROM blocks WHERE id = ?"
+ADD_BLOCK: Final = (
+    "INSERT INTO blocks(series, span_start, first, last, count, body) VALUES(?, ?, ?, ?, ?, ?)"
+)
+FORGET_BLOCK: Final = "DELETE FROM blocks WHERE id = ?"
+COUNT_BLOCKS: Final = (
+    "SELECT count(*), coalesce(sum(count), 0), coalesce(sum(length(body)), 0) FROM blocks"
+)
+
+
 def _quoted(column: Column) -> str:
     return f'"{column.name}"'
 
 
 def _own_time(column: Column) -> str:
-    return f'"{column.name}.write_us"'
+    return f'"{own_time(column)}"'

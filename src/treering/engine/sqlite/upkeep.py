@@ -107,9 +107,12 @@ def inspect_table(
             "bytes": size_on_disk(path),
         }
         try:
-            part["series"] = _series_count(path, spec, segment, open_segment, is_thorough)
+            part.update(_facts(path, spec, segment, open_segment, is_thorough, problems))
         except TreeringError as error:
             problems.append(error.message)
+        readings = part.pop("readings", None)
+        if readings:
+            part["bytes_a_reading"] = round(part["bytes"] / readings, 2)
         parts.append(part)
     return TableInfo(
         series_count=series_count,
@@ -119,21 +122,24 @@ def inspect_table(
     )
 
 
-def _series_count(
+def _facts(
     path: Path,
     spec: TableSpec,
     segment: Segment,
     open_segment: SegmentOpener,
     is_thorough: bool,
-) -> int | None:
+    problems: list[str],
+) -> dict[str, Any]:
     file = open_segment(spec, segment)
     if file is None:
-        return None
+        return {}
     try:
         damage = file.quick_check() if is_thorough else ""
         if damage:
             raise corrupt(path, found=f"damage ({damage})", expected="an intact SQLite file")
-        return file.series_count()
+        if is_thorough:
+            problems += file.damaged_blocks()
+        return file.facts()
     finally:
         file.close()
 

@@ -1,0 +1,195 @@
+"""A page from blocks and rows together, as if all readings were rows.
+
+Rules of this file: everything happens in one read transaction of the caller's; no more blocks are
+unpacked than the page needs, and no column that was not asked for; write times are looked at only
+where a row stands over a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from treering.core.columns import ColumnData
+from treering.core.fold import Cells, concat_values, fold
+from treering.core.read_plan import Order
+from treering.core.schema import Column
+from treering.engine.sqlite.block_body import BlockBody
+from treering.engine.sqlite.block_table import BlockTable, Owner, StoredBlock
+from treering.errors import CorruptDataError, SchemaMismatchError
+
+Found = tuple[npt.NDArray[np.int64], dict[str, ColumnData]]
+
+_NO_TIMES: Final = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What is wanted of one series in one file.
+
+    Attributes:
+        columns: The columns.
+        start: First event time, in ticks.
+        end: First event time not wanted.
+        order: By event time.
+        rows_max: The most readings.
+        on_damage: Is told of a block that cannot be read, which is then left out; None to raise.
+    """
+
+    columns: Sequence[Column]
+    start: int
+    end: int
+    order: Order
+    rows_max: int
+    on_damage: Callable[[StoredBlock, Exception], None] | None = None
+
+    @property
+    def is_ascending(self) -> bool:
+        """Whether the oldest comes first."""
+        return self.order == "asc"
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """The part of a block that a page takes: readings ``[first, end)`` of it."""
+
+    body: BlockBody
+    first: int
+    end: int
+
+    @property
+    def ts(self) -> npt.NDArray[np.int64]:
+        return self.body.ts[self.first : self.end]
+
+    @property
+    def is_whole(self) -> bool:
+        return self.first == 0 and self.end == len(self.body.ts)
+
+    def values(self, columns: Sequence[Column]) -> dict[str, ColumnData]:
+        part = slice(self.first, self.end)
+        return {name: data.take(part) for name, data in self.body.values(columns).items()}
+
+    def cells(self, columns: Sequence[Column]) -> Cells:
+        return self.body.cells(columns).take(slice(self.first, self.end))
+
+
+def read_merged(
+    table: BlockTable, owner: Owner, blocks: Sequence[StoredBlock], rows: Cells, ask: Ask
+) -> Found:
+    """Return a page, in order.
+
+    Args:
+        table: Where the blocks are.
+        owner: The series.
+        blocks: Those that may hold event times wanted, ascending.
+        rows: The rows wanted, ascending: the first ``rows_max`` in the page's order.
+        ask: What is wanted.
+    """
+    start, end = ask.start, ask.end
+    if len(rows) >= ask.rows_max:
+        # Of later blocks nothing can come before the last of these rows.
+        if ask.is_ascending:
+            end = int(rows.ts[-1]) + 1
+        else:
+            start = int(rows.ts[0])
+    slices = _slices(table, owner, blocks, ask, start, end)
+    if sum(len(part.ts) for part in slices) >= ask.rows_max:
+        if ask.is_ascending:
+            end = int(slices[-1].ts[-1]) + 1
+        else:
+            start = int(slices[-1].ts[0])
+    rows = rows.between(start, end)
+    slices = slices if ask.is_ascending else slices[::-1]
+    table.keep(None)
+    found = _merged(slices, rows, ask.columns)
+    for part in slices:
+        if not part.is_whole:
+            table.keep(part.body)
+    return _in_order(found, ask)
+
+
+def _slices(
+    table: BlockTable,
+    owner: Owner,
+    blocks: Sequence[StoredBlock],
+    ask: Ask,
+    start: int,
+    end: int,
+) -> list[_Slice]:
+    """Return what is wanted of blocks, in the page's order, until there is enough."""
+    slices: list[_Slice] = []
+    left = ask.rows_max
+    for block in blocks if ask.is_ascending else reversed(blocks):
+        if block.first >= end or block.last < start:
+            continue
+        try:
+            body = table.body(owner, block)
+            body.load(ask.columns)
+        except (CorruptDataError, SchemaMismatchError) as error:
+            if ask.on_damage is None:
+                raise
+            ask.on_damage(block, error)
+            continue
+        first, after = np.searchsorted(body.ts, [start, end]).tolist()
+        if after - first > left:
+            first, after = (first, first + left) if ask.is_ascending else (after - left, after)
+        if first == after:
+            continue
+        slices.append(_Slice(body, first, after))
+        left -= after - first
+        if not left:
+            break
+    return slices
+
+
+def _merged(slices: Sequence[_Slice], rows: Cells, columns: Sequence[Column]) -> Found:
+    """Return readings of slices and rows, ascending; memory of its own but for whole blocks."""
+    times: list[npt.NDArray[np.int64]] = []
+    values: list[dict[str, ColumnData]] = []
+
+    def add(ts: npt.NDArray[np.int64], data: dict[str, ColumnData]) -> None:
+        if len(ts):
+            times.append(ts)
+            values.append(data)
+
+    def add_rows(part: Cells) -> None:
+        add(part.ts, {name: cells.data for name, cells in part.columns.items()})
+
+    taken = 0
+    for part in slices:
+        ts = part.ts
+        before, over = np.searchsorted(rows.ts, [int(ts[0]), int(ts[-1]) + 1]).tolist()
+        add_rows(rows.take(slice(taken, before)))
+        if before == over:
+            add(ts, part.values(columns))
+        else:
+            add_rows(fold(part.cells(columns), rows.take(slice(before, over)), columns))
+        taken = over
+    add_rows(rows.take(slice(taken, len(rows))))
+    if len(times) == 1:
+        is_shared = bool(slices) and not slices[0].is_whole
+        return _copied(times[0], values[0]) if is_shared else (times[0], values[0])
+    return np.concatenate([_NO_TIMES, *times]), concat_values(values, columns)
+
+
+def _copied(ts: npt.NDArray[np.int64], values: dict[str, ColumnData]) -> Found:
+    # The block is kept for the next page; whoever gets the page may write into its arrays.
+    return ts.copy(), {
+        name: ColumnData(data.values.copy(), None if data.present is None else data.present.copy())
+        for name, data in values.items()
+    }
+
+
+def _in_order(found: Found, ask: Ask) -> Found:
+    ts, values = found
+    if ask.is_ascending:
+        if len(ts) <= ask.rows_max:
+            return found
+        part: slice | npt.NDArray[np.intp] = slice(0, ask.rows_max)
+    else:
+        part = np.arange(len(ts) - 1, max(len(ts) - ask.rows_max, 0) - 1, -1)
+    return ts[part], {name: data.take(part) for name, data in values.items()}
