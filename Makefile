@@ -11,8 +11,10 @@ OUT ?= demo-out
 demo: $(STAMP)demo
 	$(BIN)/treering demo --out $(OUT)
 
+# Two processes share what needs no Cassandra; nodes are for one process at a time.
 test: $(STAMP)dev lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not cassandra" -n 2 --dist worksteal
+	$(BIN)/python -m pytest -m cassandra
 
 # The suite without real Cassandra, for a quick look while working.
 quick: $(STAMP)dev

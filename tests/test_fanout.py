@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,14 @@ import pytest
 import treering
 from tests.engine.contract import DAY_MS, NOW_MS, fresh_name
 from tests.engine.faults import FaultyEngine
-from treering.engine.protocol import PageRead
+from treering.core.table import TableSpec
+from treering.engine.protocol import Page, PageRead
 from treering.errors import (
     EngineError,
     EngineTimeoutError,
     OverloadedError,
     PartialReadError,
+    SchemaMismatchError,
     StoreClosedError,
     UnavailableError,
 )
@@ -359,6 +361,21 @@ def test_room_wakes_as_many_waiters_as_there_is_room_for_and_the_first_first() -
     assert told[-1] == "d"
 
 
+def test_closing_wakes_all_who_wait_for_room() -> None:
+    permits = Permits(1)
+    assert permits.try_acquire()
+    told: list[str] = []
+    permits.subscribe(lambda: told.append("a"))
+    permits.subscribe(lambda: told.append("b"))
+    waiter = threading.Thread(target=permits.wait_for_room, args=(600.0,))
+    waiter.start()
+    while waiter.is_alive():
+        permits.wake()
+        waiter.join(0.01)
+    assert told == ["a", "b"]
+    assert permits.in_flight == 1
+
+
 def test_one_wake_up_serves_all_answers_that_came(make_store: MakeStore) -> None:
     gate = threading.Event()
     gate.set()
@@ -380,3 +397,129 @@ def test_one_wake_up_serves_all_answers_that_came(make_store: MakeStore) -> None
         threading.Event().wait(0.005)
     assert len(woken) == 1
     assert len(run_blocking(reading)) == 28
+
+
+class _DecodedLate(Future[Page]):
+    """A page that is decoded where it is asked for, as Cassandra's are."""
+
+    def __init__(self, decode: Callable[[Page], None]) -> None:
+        super().__init__()
+        self._decode = decode
+        self.next_cursor: Any = None
+
+    def settle(self, arrived: Future[Page]) -> None:
+        error = arrived.exception()
+        if error is not None:
+            self.set_exception(error)
+            return
+        self.next_cursor = arrived.result().cursor
+        self.set_result(arrived.result())
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        try:
+            self.result(timeout)
+        except EngineError as error:
+            return error
+        return None
+
+    def result(self, timeout: float | None = None) -> Page:
+        page = super().result(timeout)
+        self._decode(page)
+        return page
+
+
+class LateEngine(FaultyEngine):
+    """Pages arrive before they are decoded; ``decode`` is called then.
+
+    Attributes:
+        undecodable: Event times of whose pages the decoding fails.
+        asked_ahead: For each page that was decoded and was not the last, whether the next one of
+            its partition was asked for before.
+    """
+
+    def __init__(self, **faults: Any) -> None:
+        super().__init__(**faults)
+        self.undecodable: set[int] = set()
+        self.asked_ahead: list[bool] = []
+
+    def submit_read(self, spec: TableSpec, read: PageRead) -> Future[Page]:
+        """Start a read whose page is decoded by whoever wants it."""
+        seen: set[int] = set()
+
+        def decode(page: Page) -> None:
+            if page.cursor is not None and id(page) not in seen:
+                seen.add(id(page))
+                later = [r for r in page_reads(self) if r.partition == read.partition]
+                self.asked_ahead.append(later[-1].cursor == page.cursor)
+            if self.undecodable & set(page.ts.tolist()):
+                raise SchemaMismatchError("a value is too short")
+
+        future = _DecodedLate(decode)
+        super().submit_read(spec, read).add_done_callback(future.settle)
+        return future
+
+
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[LateEngine, treering.Table]]:
+    """Return an engine whose pages are decoded late, and a table with three long partitions."""
+    monkeypatch.setattr(read, "PAGE_ROWS_MAX", 50)
+    engine = LateEngine()
+    store = Store(engine, clock=treering.ManualClock(np.datetime64(NOW_MS, "ms")))
+    table = store.create("t", rate="1/s", retention="30d")
+    write_days(table, 3, rows=400)
+    engine.requests.clear()
+    yield engine, table
+    store.close()
+
+
+def test_next_page_is_on_its_way_while_one_is_decoded(
+    late: tuple[LateEngine, treering.Table],
+) -> None:
+    engine, table = late
+    found = table.read("s", "-4d")
+    assert found["value"].tolist() == list(range(1_200))
+    # Eight pages a partition, where seven are followed by another; none was asked for twice.
+    assert len(engine.asked_ahead) == 21
+    assert all(engine.asked_ahead)
+    places = [(r.partition.name, r.cursor) for r in page_reads(engine)]
+    assert len(places) == len(set(map(repr, places)))
+
+
+def test_page_that_cannot_be_decoded_fails_its_partition_though_the_next_was_asked_for(
+    late: tuple[LateEngine, treering.Table],
+) -> None:
+    engine, table = late
+    whole = table.read("s", "-4d")
+    # In the third page of the second partition.
+    engine.undecodable.add(int(whole.ts[400 + 120]))
+    rest = table.read("s", "-4d", partial=True)
+    assert [part.bucket.text for part in rest.missing] == [
+        treering.bucket_of(int(whole.ts[520]), "day").text
+    ]
+    assert rest["value"].tolist() == [*range(500), *range(800, 1_200)]
+    with pytest.raises(PartialReadError, match="too short"):
+        table.read("s", "-4d")
+    assert sum(map(len, table.scan("s", "-4d", partial=True, batch_rows=50))) == 900
+    engine.undecodable.clear()
+    assert len(table.read("s", "-4d")) == 1_200
+
+
+def test_page_asked_for_ahead_is_retried_where_it_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(read, "PAGE_ROWS_MAX", 50)
+    failed: list[Any] = []
+
+    def fault(number: int, request: Any) -> EngineError | None:
+        is_later = isinstance(request, PageRead) and request.cursor is not None
+        if is_later and number % 3 == 0:
+            failed.append(request)
+            return UnavailableError("down")
+        return None
+
+    engine = LateEngine(fault=fault)
+    with Store(engine, clock=treering.ManualClock(np.datetime64(NOW_MS, "ms"))) as store:
+        table = store.create("t", rate="1/s", retention="30d")
+        write_days(table, 2, rows=300)
+        assert table.read("s", "-4d")["value"].tolist() == list(range(600))
+    assert failed

@@ -15,7 +15,7 @@ import functools
 import os
 import threading
 import weakref
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from types import TracebackType
@@ -28,7 +28,8 @@ from treering.core.schema import Column
 from treering.core.table import TableSpec
 from treering.core.units import Precision
 from treering.errors import StoreClosedError
-from treering.fanout.steps import Pause, Steps, steps_of
+from treering.fanout.steps import Pause, Steps, Stream, steps_of, stream_of
+from treering.readings import Readings
 from treering.stats import StoreStats
 from treering.store import Store as BlockingStore
 from treering.store import open_store
@@ -76,6 +77,23 @@ class _Runner:
             result: T = stepper.result
             return result
 
+    async def stream(self, start: Callable[[], Stream[T]]) -> AsyncGenerator[T, None]:
+        """Yield what a verb hands out; a turn is taken for each result, not for the consumer."""
+        stepper = _Stepper(await self.call(start))
+        try:
+            while True:
+                async with self._turn():
+                    item = await self._on_thread(stepper.advance)
+                    while isinstance(item, Pause):
+                        await _wait(item)
+                        item = await self._on_thread(stepper.advance)
+                if item is None:
+                    return
+                yield item
+        except BaseException:
+            self._abandon(stepper)
+            raise
+
     def _turn(self) -> asyncio.Semaphore:
         loop = asyncio.get_running_loop()
         with self._lock:
@@ -111,7 +129,7 @@ class _Stepper:
         is_abandoned: Whether nobody waits for it any more.
     """
 
-    def __init__(self, steps: Steps[Any]) -> None:
+    def __init__(self, steps: Generator[Any, None, Any]) -> None:
         self.result: Any = None
         self.is_abandoned = False
         self._steps = steps
@@ -119,8 +137,8 @@ class _Stepper:
         # What a step sets, such as the call's deadline, holds for the next on another thread.
         self._context = contextvars.copy_context()
 
-    def advance(self) -> Pause | None:
-        """Go on to the next pause; None where the verb has come to its end."""
+    def advance(self) -> Any:
+        """Go on to the next pause or result; None where the verb has come to its end."""
         with self._lock:
             if self.is_abandoned:
                 return None
@@ -260,6 +278,17 @@ class Table:
     set_tags = _awaited(BlockingTable.set_tags)
     set_bucket = _awaited(BlockingTable.set_bucket)
     scan_series = _awaited(BlockingTable.scan_series)
+
+    async def scan(self, *args: Any, **choices: Any) -> AsyncIterator[Readings]:
+        """Yield batches of readings, as the blocking table does; read as they are asked for.
+
+        All series of a table: ``scan(table.blocking.series(), start)``.
+        """
+        steps = stream_of(BlockingTable.scan)
+        batches = self._runner.stream(lambda: steps(self.blocking, *args, **choices))
+        async with contextlib.aclosing(batches):
+            async for batch in batches:
+                yield batch
 
     async def series(self, *args: Any, **choices: Any) -> AsyncIterator[str]:
         """Yield ids of series, as the blocking table does; read as they are asked for."""

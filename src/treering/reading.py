@@ -6,10 +6,12 @@ is left out only where the index said that it does not exist.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from treering.aggregating import StepTotals
@@ -26,11 +28,11 @@ from treering.core.read_plan import PartitionRead, ReadPlan
 from treering.core.table import TableSpec
 from treering.core.widths import History, all_widths
 from treering.engine.protocol import Page
-from treering.errors import EngineError
+from treering.errors import CorruptDataError, EngineError, EngineTimeoutError
 from treering.fanout.listing import ListFanOut
 from treering.fanout.read import ReadFanOut
 from treering.fanout.run import run_fan_out
-from treering.fanout.steps import Steps
+from treering.fanout.steps import Steps, Stream
 from treering.readings import Readings, readings_from_parts
 from treering.table_context import TableContext
 
@@ -112,6 +114,43 @@ class Reading:
             counted.on_end(partitions=fan_out.partitions_asked, rows=0)
         return fan_out.missing
 
+    def stream(self, fan_out: ReadFanOut, *, timeout_s: float) -> Stream[tuple[str, Page]]:
+        """Yield the pages of a fan-out with their series, in order, one whenever one is asked for.
+
+        Raises:
+            EngineTimeoutError: One was waited for longer than ``timeout_s``.
+        """
+        held: list[tuple[str, Page]] = []
+
+        def on_step() -> bool:
+            page = fan_out.take_next()
+            if page is not None:
+                held.append(page)
+            return page is not None
+
+        def submit(request: Any) -> Future[Any]:
+            return self.context.engine.submit_read(self.spec, request[1])
+
+        endless = replace(self, deadline_s=math.inf)
+        since_s = time.monotonic()
+        try:
+            with closing(endless._run(fan_out, submit, on_step)) as steps:
+                for pause in steps:
+                    if held:
+                        yield held.pop()
+                        # The time that the consumer took is not the engine's.
+                        since_s = time.monotonic()
+                        continue
+                    if time.monotonic() - since_s > timeout_s:
+                        raise EngineTimeoutError(
+                            f"no page of {self.spec.name} came for {timeout_s:g} s",
+                            hint="raise timeout_s, or look at the server's load",
+                        )
+                    yield pause
+        finally:
+            counted = self.context.stats.verb(self.verb)
+            counted.on_end(partitions=fan_out.partitions_asked, rows=0)
+
     def list(
         self, listings: Sequence[BucketListing], *, is_whole: bool = False
     ) -> Steps[Mapping[str, ListedBuckets]]:
@@ -133,7 +172,7 @@ class Reading:
         listings = [listing_of(n, plan.interval, widths[n], limit=limit) for n in plan.series]
         try:
             found = yield from self.list(listings, is_whole=True)
-        except EngineError:
+        except (EngineError, CorruptDataError):
             # A partial read does without what cannot be read, the index included.
             if not partial:
                 raise
@@ -144,7 +183,7 @@ class Reading:
         self,
         fan_out: Any,
         submit: Callable[[Any], Future[Any]],
-        on_step: Callable[[], None] = lambda: None,
+        on_step: Callable[[], bool | None] = lambda: None,
     ) -> Steps[None]:
         return run_fan_out(
             fan_out,

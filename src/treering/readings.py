@@ -233,6 +233,12 @@ def _pandas_values(pd: Any, data: ColumnData, column_type: ColumnType) -> Any:
             return pd.array(data.to_list(), dtype=object)
 
 
+def _joined(parts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+
 def readings_from_parts(
     parts: Mapping[str, Sequence[Part]],
     *,
@@ -250,7 +256,7 @@ def readings_from_parts(
     return Readings(
         series=series,
         series_rows=tuple(rows.values()),
-        ts=np.concatenate(ts) if ts else np.empty(0, dtype=np.int64),
+        ts=_joined(ts),
         precision=precision,
         schema=schema,
         data={

@@ -62,8 +62,8 @@ class StoreStats:
         in_flight_peak: The most that were ever under way at once.
         in_flight_limit: The most that may be under way now; falls when the server is overloaded.
         refused: Readings that writes refused, by the name of the reason; see ``Reason``.
-        verbs: ``write``, ``read``, ``latest``, ``explain`` and ``delete``, as far as they asked
-            the engine.
+        verbs: ``write``, ``read``, ``scan``, ``latest``, ``count``, ``explain`` and ``delete``, as
+            far as they asked the engine. A scan's call lasts as long as its consumer takes.
     """
 
     in_flight: int

@@ -299,6 +299,7 @@ class Store:
             close_writers(self._writers)
         finally:
             self._closed.set()
+            self._permits.wake()
             while self._at_close:
                 self._at_close.pop()()
             self._engine.close()

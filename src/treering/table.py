@@ -32,11 +32,12 @@ from treering.table_adopted import AdoptedVerbs
 from treering.table_context import LOOK_BACK_S, ROWS_ANY, TIMEOUT_S, TableContext
 from treering.table_count import CountVerbs
 from treering.table_removal import RemovalVerbs
+from treering.table_scan import ScanVerbs
 from treering.table_series import SeriesVerbs, series_names
 from treering.table_write import WriteVerbs
 
 
-class Table(WriteVerbs, SeriesVerbs, CountVerbs, RemovalVerbs, AdoptedVerbs):
+class Table(WriteVerbs, SeriesVerbs, ScanVerbs, CountVerbs, RemovalVerbs, AdoptedVerbs):
     """A set of series with the same columns and one retention. Safe to use from any thread."""
 
     def __init__(

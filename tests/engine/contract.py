@@ -963,6 +963,22 @@ class StoreContract:
         assert row[f"{key}_sum"] == total
         assert row[f"{key}_mean"] == (total / len(values) if total is not None else None)
 
+    def test_scan_is_the_read_in_batches(self, table: treering.Table) -> None:
+        times = np.arange(NOW_MS - 3 * DAY_MS, NOW_MS, 600_000)
+        table.write("a", times, unit="ms", value=np.arange(len(times), dtype=float))
+        table.write("b", times[:5], unit="ms", value=[1.0, None, 3.0, 4.0, 5.0])
+        whole = table.read(["a", "b"], "-9d")
+        batches = list(table.scan(table.series(), "-9d", batch_rows=100))
+        assert max(map(len, batches)) <= 100 < len(whole)
+        assert np.concatenate([batch.ts for batch in batches]).tolist() == whole.ts.tolist()
+        assert [name for batch in batches for name in batch.series_column()] == [
+            *whole.series_column()
+        ]
+        values = [value for batch in batches for value in batch.data["value"].to_list()]
+        assert values == whole.data["value"].to_list()
+        newest = next(table.scan("a", "-9d", order="desc"))
+        assert newest.ts[0] == times[-1]
+
     def test_series_that_never_was_is_told_from_an_empty_interval(
         self, table: treering.Table
     ) -> None:

@@ -20,6 +20,7 @@ from treering.cli.doctor import doctor
 from treering.cli.drop import drop
 from treering.cli.expire import expire
 from treering.cli.explain import explain
+from treering.cli.export import export
 from treering.cli.failures import Commands
 from treering.cli.grants import grants
 from treering.cli.import_ import import_
@@ -72,6 +73,7 @@ _COMMANDS: Final[tuple[tuple[str, Any], ...]] = (
     ("create", create),
     ("adopt", adopt),
     ("import", import_),
+    ("export", export),
     ("read", read),
     ("latest", latest),
     ("count", count),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Any
 
 from treering.core.listing import BucketListing, ListedBuckets
 from treering.errors import TreeringError
@@ -76,6 +78,9 @@ class ListFanOut:
     def wake_s(self) -> float | None:
         """Return when the next delayed retry is due."""
         return min((asked.due_s for asked in self._waiting if asked.due_s > 0), default=None)
+
+    def on_arrival(self, request: AskedListing, future: Future[Any]) -> None:
+        """Nothing is known of an answer before it is looked at."""
 
     def on_result(self, request: AskedListing, answer: ListedBuckets) -> None:
         """Take an answer; where all is wanted and more is there, ask on."""

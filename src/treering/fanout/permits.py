@@ -45,6 +45,7 @@ class Permits:
         self._room = threading.Condition()
         self._listeners: OrderedDict[int, Callable[[], None]] = OrderedDict()
         self._tickets = 0
+        self._wakes = 0
         self._trends: dict[object, LatencyTrend] = {}
 
     @property
@@ -122,7 +123,20 @@ class Permits:
     def wait_for_room(self, timeout_s: float) -> None:
         """Wait until another thread gives a permit back, at most ``timeout_s``."""
         with self._room:
-            self._room.wait_for(lambda: self._in_flight < self.limit, timeout_s)
+            wakes = self._wakes
+            self._room.wait_for(
+                lambda: self._in_flight < self.limit or self._wakes != wakes, timeout_s
+            )
+
+    def wake(self) -> None:
+        """Have all who wait for room look again, room or not: the store was closed."""
+        with self._room:
+            self._wakes += 1
+            self._room.notify_all()
+            told = list(self._listeners.values())
+            self._listeners.clear()
+        for listener in told:
+            listener()
 
     def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Have ``listener`` called once, when there is room; first come, first served.

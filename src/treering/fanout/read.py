@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import Any, Final
@@ -34,6 +35,8 @@ class _Partition:
     attempts: int = 0
     due_s: float = 0.0
     is_complete: bool = False
+    # Whether the page after the one that is being decoded was asked for already.
+    is_ahead: bool = False
     error: TreeringError | None = None
 
 
@@ -93,6 +96,12 @@ class _Lane:
         else:
             self._again.append(partition)
 
+    def give_up(self, partition: _Partition, error: TreeringError) -> None:
+        """Want nothing more of a partition; what is on its way of it counts no more."""
+        partition.error, partition.is_complete, partition.is_ahead = error, True, False
+        if partition in self._again:
+            self._again.remove(partition)
+
     def wake_s(self) -> float | None:
         """Return when the next delayed retry of this series is due."""
         end = self._head + self._look_ahead
@@ -108,6 +117,7 @@ class _Lane:
     def take_in(self, partition: _Partition, page: Page) -> None:
         """Keep a page of a partition; where it has readings, nothing need run ahead of it."""
         partition.attempts, partition.due_s = 0, 0.0
+        was_asked, partition.is_ahead = partition.is_ahead, False
         partition.cursor = page.cursor
         partition.is_complete = page.cursor is None
         partition.rows += len(page)
@@ -115,7 +125,7 @@ class _Lane:
             partition.pages.append(page)
             if self._limit is not None:
                 self._look_ahead = 1
-        if not partition.is_complete:
+        if not partition.is_complete and not was_asked:
             self.ask_again(partition)
 
     def harvest(self) -> int:
@@ -177,6 +187,7 @@ class ReadFanOut:
         *,
         partial: bool = False,
         attempts_max: int = ATTEMPTS_MAX,
+        page_rows_max: int | None = None,
     ) -> None:
         self._plan = plan
         self._permits = permits
@@ -192,7 +203,8 @@ class ReadFanOut:
         self._failed: list[_Partition] = []
         self.retries = 0
         row_bytes = max(1, plan.bytes_estimate // max(plan.rows_estimate, 1))
-        self._page_rows = max(1, min(PAGE_ROWS_MAX, PAGE_BYTES_MAX // row_bytes))
+        page_rows_max = PAGE_ROWS_MAX if page_rows_max is None else page_rows_max
+        self._page_rows = max(1, min(PAGE_ROWS_MAX, page_rows_max, PAGE_BYTES_MAX // row_bytes))
 
     @property
     def is_done(self) -> bool:
@@ -249,12 +261,24 @@ class ReadFanOut:
         due = (lane.wake_s() for lane in self._active if not lane.is_done)
         return min((due_s for due_s in due if due_s is not None), default=None)
 
+    def on_arrival(self, request: PageRequest, future: Future[Page]) -> None:
+        """Want the page after one that came, where the engine knows it before decoding that one.
+
+        A page of a read with a limit may be the last one that is wanted: nothing is asked ahead.
+        """
+        partition, _ = request
+        cursor = getattr(future, "next_cursor", None)
+        if cursor is None or self._plan.limit is not None or partition.is_complete:
+            return
+        partition.cursor, partition.is_ahead = cursor, True
+        partition.lane.ask_again(partition)
+
     def on_result(self, request: PageRequest, page: Page) -> None:
         """Take a page."""
         partition, read = request
         self._rows_held -= read.rows_max
         self._pages_received += 1
-        if partition.lane.is_done:
+        if partition.lane.is_done or partition.error is not None:
             return
         self._rows_held += len(page)
         partition.lane.take_in(partition, page)
@@ -269,16 +293,17 @@ class ReadFanOut:
         """
         partition, read = request
         self._rows_held -= read.rows_max
-        if partition.lane.is_done:
+        if partition.lane.is_done or partition.error is not None:
             return
         partition.attempts += 1
-        if error.retryable and partition.attempts < self._attempts_max:
+        # A page that came and cannot be decoded would come again as it is.
+        is_undecodable = partition.is_ahead
+        if error.retryable and not is_undecodable and partition.attempts < self._attempts_max:
             partition.due_s = now_s + backoff_s(partition.attempts)
             partition.lane.ask_again(partition)
             self.retries += 1
             return
-        partition.error = error
-        partition.is_complete = True
+        partition.lane.give_up(partition, error)
         self._failed.append(partition)
         if not self._partial:
             if len(self._plan.reads) == 1 or self._pages_received == 0:
@@ -288,15 +313,21 @@ class ReadFanOut:
 
     def take(self) -> Iterator[tuple[str, Page]]:
         """Yield the pages that are next in order, with their series, and let them go."""
+        while (taken := self.take_next()) is not None:
+            yield taken
+
+    def take_next(self) -> tuple[str, Page] | None:
+        """Return the page that is next in order, with its series, and let it go; None: not yet."""
         while self._first < len(self._lanes):
             lane = self._lanes[self._first]
-            while lane.ready:
+            if lane.ready:
                 page = lane.ready.popleft()
                 self._rows_held -= len(page)
-                yield lane.series, page
+                return lane.series, page
             if not lane.is_done:
-                return
+                return None
             self._first += 1
+        return None
 
 
 def _series_of(read: PartitionRead) -> str:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from treering.errors import EngineTimeoutError, StoreClosedError, TreeringError
 from treering.fanout.permits import Permits
@@ -52,6 +52,10 @@ class FanOut(Protocol[R]):
         """Return when a delayed retry is due; None where nothing is delayed."""
         ...
 
+    def on_arrival(self, request: R, future: Future[Any]) -> None:
+        """Take note of an answer that came; it is looked at after what is now wanted was sent."""
+        ...
+
     def on_result(self, request: R, result: Any) -> None:
         """Take an answer."""
         ...
@@ -85,6 +89,11 @@ class _Inbox(Generic[R]):
         if listener is not None:
             listener()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no answer waits."""
+        return not self._answers
+
     def take(self) -> Iterator[_Answer[R]]:
         """Yield the answers that are there, oldest first."""
         while self._answers:
@@ -109,6 +118,15 @@ class _Inbox(Generic[R]):
             self._listener = None
 
 
+def _at_once(listener: Callable[[], None]) -> Callable[[], None]:
+    listener()
+    return lambda: None
+
+
+_TURN: Final = Pause(lambda _timeout_s: None, _at_once, 0.0)
+"""A pause in which nothing is waited for."""
+
+
 def run_fan_out(
     fan_out: FanOut[R],
     submit: Callable[[R], Future[Any]],
@@ -116,7 +134,7 @@ def run_fan_out(
     *,
     deadline_s: float,
     is_cancelled: Callable[[], bool] = lambda: False,
-    on_step: Callable[[], None] = lambda: None,
+    on_step: Callable[[], bool | None] = lambda: None,
     clock: Callable[[], float] = time.monotonic,
     watch: Watch | None = None,
 ) -> Steps[None]:
@@ -129,8 +147,10 @@ def run_fan_out(
         submit: Starts a request.
         permits: Where the permits go back to.
         deadline_s: When to give up, on ``clock``.
-        is_cancelled: Asked between steps, at least ten times a second.
-        on_step: Called after answers were taken in, so that results can be handed on.
+        is_cancelled: Asked between steps, at least ten times a second while requests are under
+            way; whoever cancels wakes those who wait for permits.
+        on_step: Called after answers were taken in, so that results can be handed on; where it
+            returns True, there is a pause that ends at once, for whoever hands them on.
         clock: Seconds, monotonic.
         watch: Is told what becomes of requests.
 
@@ -145,15 +165,18 @@ def run_fan_out(
         while not fan_out.is_done:
             now_s = clock()
             _check_outcome(now_s, deadline_s, is_cancelled)
+            came = list(answers.take())
+            # What an answer makes wanted is on its way while the answer is looked at.
+            for answer in came:
+                fan_out.on_arrival(answer.request, answer.future)
             for request in fan_out.start(now_s):
                 in_flight.add(_send(request, submit, permits, answers, clock, watch))
-            has_settled = False
-            for answer in answers.take():
+            for answer in came:
                 in_flight.discard(answer.future)
                 _settle(fan_out, answer, permits, clock(), watch)
-                has_settled = True
-            on_step()
-            if not has_settled:
+            if on_step():
+                yield _TURN
+            elif not came and answers.is_empty:
                 yield _pause(answers, fan_out, permits, bool(in_flight), now_s, deadline_s)
     finally:
         for future in in_flight:
@@ -217,13 +240,13 @@ def _pause(
     deadline_s: float,
 ) -> Pause:
     wake_s = fan_out.wake_s()
+    if not has_in_flight and wake_s is None:
+        # Others of this store hold all permits; whoever closes it wakes those who wait here.
+        # Thousands may: none of them looks around meanwhile.
+        return Pause(permits.wait_for_room, permits.subscribe, max(deadline_s - now_s, 0.001))
     # At most a tenth of a second, so that a cancellation is seen soon.
     until_s = min(deadline_s, now_s + 0.1, wake_s if wake_s is not None else deadline_s)
-    timeout_s = max(until_s - now_s, 0.001)
-    if not has_in_flight and wake_s is None:
-        # Others of this store hold all permits.
-        return Pause(permits.wait_for_room, permits.subscribe, timeout_s)
-    return Pause(answers.wait, answers.subscribe, timeout_s)
+    return Pause(answers.wait, answers.subscribe, max(until_s - now_s, 0.001))
 
 
 def _settle(

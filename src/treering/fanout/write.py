@@ -7,6 +7,7 @@ together for the price of one.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -81,6 +82,9 @@ class WriteFanOut:
     def wake_s(self) -> float | None:
         """Return when the next delayed retry is due."""
         return min((request.due_s for request in self._retries), default=None)
+
+    def on_arrival(self, request: _Sent, future: Future[Any]) -> None:
+        """Nothing follows from an answer before it is looked at."""
 
     def on_result(self, request: _Sent, _result: Any) -> None:
         """Take an acknowledgement."""

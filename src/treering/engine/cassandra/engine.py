@@ -80,6 +80,12 @@ class _PageFuture(Future[Page]):
         self._raw: RawPage | None = None
         self._page: Page | None = None
 
+    @property
+    def next_cursor(self) -> bytes | None:
+        """Where the next page starts, before this one is decoded; None where there is none."""
+        raw = self._raw
+        return None if raw is None else raw.cursor
+
     def settle(self, raw: RawPage) -> None:
         self._raw = raw
         settle(self, None)
