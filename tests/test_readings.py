@@ -260,3 +260,39 @@ def test_library_that_cannot_be_imported_is_named_with_what_to_install(
         getattr(readings(FULL), method)()
     assert caught.value.hint == f"pip install 'treering[{extra}]'"
     assert len(list(readings(FULL).rows())) == 3
+
+
+# Memory
+
+
+def address_of(array: np.ndarray[Any, Any]) -> int:
+    """Return where an array's values begin."""
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+@pytest.mark.parametrize("values", [FULL, HOLES], ids=["all there", "some missing"])
+@pytest.mark.parametrize("precision", list(Precision))
+def test_arrow_and_polars_share_the_memory_of_times_and_numbers(
+    values: dict[str, list[Any]], precision: Precision
+) -> None:
+    found = readings(values, precision=precision)
+    table = found.to_arrow()
+    frame = found.to_polars()
+    arrays = {"ts": found.ts, **{name: found.data[name].values for name in "dfib"}}
+    for name, array in arrays.items():
+        assert table[name].num_chunks == 1
+        assert table[name].chunk(0).buffers()[1].address == address_of(array)
+        assert frame[name].to_arrow().buffers()[1].address == address_of(array)
+
+
+def test_numpy_views_and_parts_share_memory() -> None:
+    found = readings(FULL)
+    assert address_of(found.time) == address_of(found.ts)
+    for name in FULL:
+        assert address_of(found[name]) == address_of(found.data[name].values)
+    masked = readings(HOLES)
+    assert address_of(masked["d"]) == address_of(masked.data["d"].values)
+    second = list(found.split())[1][1]
+    assert np.shares_memory(second["d"], found["d"])
+    assert second.to_arrow()["d"].chunk(0).buffers()[1].address == address_of(second["d"])

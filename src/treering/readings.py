@@ -138,6 +138,8 @@ class Readings:
     def to_arrow(self) -> pa.Table:
         """Return a ``pyarrow.Table``: series, ts, then the columns; nulls where missing.
 
+        Times and numbers share memory with the readings; booleans and text are copied.
+
         Raises:
             MissingExtraError: pyarrow is not installed.
         """
@@ -184,6 +186,8 @@ class Readings:
 
     def to_polars(self) -> pl.DataFrame:
         """Return a ``polars.DataFrame``: series, ts, then the columns; nulls where missing.
+
+        Times and numbers share memory with the readings; booleans and text are copied.
 
         Raises:
             MissingExtraError: Polars or pyarrow is not installed.
