@@ -40,6 +40,11 @@ class Result:
         """How many times the peer's number ours is."""
         return self.ours / self.peer
 
+    @property
+    def is_met(self) -> bool:
+        """Whether the ratio is at least the budget; also where there is none."""
+        return self.budget is None or self.ratio >= self.budget
+
 
 def best_s(work: Callable[[], T], check: Callable[[T], None], *, rounds: int = 3) -> float:
     """Return the shortest time of some rounds; each result is checked before it counts."""
@@ -64,9 +69,13 @@ def render_results(results: Sequence[Result]) -> Table:
             f"{result.peer:,.0f} {result.unit}",
             result.peer_name,
             f"{result.ratio:.2f}x",
-            "" if result.budget is None else f"{result.budget:g}x",
+            "" if result.budget is None else f"{result.budget:.3g}x{_verdict(result)}",
         )
     return table
+
+
+def _verdict(result: Result) -> str:
+    return "" if result.is_met else " missed"
 
 
 def write_results(results: Sequence[Result], path: Path) -> None:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import benchmarks
 from benchmarks import (
     aggregates,
     block_codec,
     catalog,
+    growth_cassandra,
     index_cassandra,
+    memory_embedded,
     rows_cassandra,
     rows_embedded,
     sstable_metadata,
     writer,
 )
+from benchmarks.__main__ import NAMES, keep, main, run_all
 from benchmarks.measure import Result, render_results, write_results
 
 
@@ -46,7 +52,66 @@ def test_aggregates_benchmark_runs() -> None:
 @pytest.mark.usefixtures("cassandra_programs")
 def test_cassandra_benchmark_runs() -> None:
     results = rows_cassandra.run(days=2, rows_a_day=500, peer_rows=300)
-    assert [result.unit for result in results] == ["rows/s"] * 3
+    assert [result.unit for result in results] == ["rows/s"] * 4
+
+
+@pytest.mark.usefixtures("cassandra_programs")
+def test_growth_benchmark_runs() -> None:
+    results = growth_cassandra.run(rows=400, peer_rows=50, partitions=(1, 2), series=(1, 20))
+    assert [result.name for result in results] == [
+        *("write 1 partitions", "read 1 day partitions"),
+        *("write 2 partitions", "read 2 day partitions"),
+        *("write 1 series", "read 1 series"),
+        *("write 20 series", "read 20 series"),
+    ]
+
+
+def test_memory_benchmark_runs() -> None:
+    read, scan, export = memory_embedded.run(days=3, step_s=60)
+    assert read.peer == scan.peer == export.peer == 62_500
+
+
+def test_a_benchmark_that_fails_does_not_stop_the_others() -> None:
+    result = Result(name="n", ours=10, peer=4, peer_name="p", unit="rows/s")
+
+    def load(name: str) -> Callable[[], list[Result]]:
+        def run() -> list[Result]:
+            assert name != "bad", "a wrong result"
+            return [result]
+
+        return run
+
+    assert run_all(["a", "bad", "b"], load) == ([result, result], ["bad"])
+
+
+def test_an_unknown_benchmark_is_told_with_those_that_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["nothing"]) == 2
+    assert "rows_embedded" in capsys.readouterr().err
+
+
+def test_every_benchmark_is_run_and_described() -> None:
+    folder = Path(benchmarks.__file__).parent
+    supports = {"__init__", "__main__", "measure", "picture"}
+    modules = {path.stem for path in folder.glob("*.py")} - supports
+    assert modules == set(NAMES)
+    text = (folder / "README.md").read_text()
+    assert [name for name in NAMES if f"`{name}`" not in text] == []
+
+
+def test_results_are_kept_as_rows_and_as_a_picture(tmp_path: Path) -> None:
+    rows = [
+        Result(name="met", ours=10, peer=4, peer_name="p", unit="rows/s", budget=2),
+        Result(name="missed", ours=1, peer=4, peer_name="p", unit="rows/s", budget=0.5),
+        Result(name="free", ours=9_000, peer=4, peer_name="p", unit="rows/s"),
+    ]
+    assert [row.is_met for row in rows] == [True, False, True]
+    keep(rows, tmp_path)
+    assert [row["name"] for row in json.loads((tmp_path / "results.json").read_text())] == [
+        *("met", "missed", "free"),
+    ]
+    assert (tmp_path / "results.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.usefixtures("cassandra_programs")
