@@ -55,6 +55,8 @@ def test_adopted_table_is_one_document_and_its_series_are_scanned_for(
     assert document(run("info", "device_log", *store, "--json"))["adopted"] is not None
 
     assert document(run("series", "device_log", *store, "--json"))["series"] == []
+    nothing = run("export", "device_log", "--csv", "log.csv", *store, exit_code=2)
+    assert "--scan" in nothing.stderr
     # A scan ends with the page in which it reaches its bound.
     scan = ("series", "device_log", "--scan", "--scan-max", "10", *store)
     part = document(run(*scan, "--json", exit_code=3))
@@ -69,3 +71,11 @@ def test_adopted_table_is_one_document_and_its_series_are_scanned_for(
     choice = ("--prefix", "d000", "--start", "2026-11-30")
     read = document(run("read", "device_log", *choice, *store, "--json"))
     assert read["series"] == dict.fromkeys(devices[:10], 1)
+
+    at = ("--now", "2026-11-30T14:00Z")
+    export = ("export", "device_log", "--parquet", "log.parquet", *at, *store)
+    assert document(run(*export, "--json"))["readings"] == 1_100
+    run("create", "copy", "--rate", "1/s", "--retention", "30d", "--columns", "temp:double", *store)
+    run("import", "copy", "log.parquet", *at, *store)
+    copied = document(run("read", "copy", *choice, *at, *store, "--json"))
+    assert copied["readings"] == read["readings"]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from treering.cli.options import (
-    ChosenSeriesArgument,
     ColumnsOption,
     DebugOption,
     EndOption,
@@ -34,7 +33,10 @@ _FILES = "Files"
 
 def export(
     table: TableArgument,
-    series: ChosenSeriesArgument = None,
+    series: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SERIES…]", help="One series id, or several; all if none."),
+    ] = None,
     to_parquet: Annotated[
         Path | None,
         typer.Option(
