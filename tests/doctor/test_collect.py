@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +12,9 @@ import pytest
 from tests.doctor.made import NOW_S, sstable
 from tests.sstable.record import recording
 from treering.doctor.bundle import write_bundle
-from treering.doctor.collect import Collected, Wanted, collect_targets, join_tables, shown
+from treering.doctor.collect import Collected, Wanted, collect_targets, shown
 from treering.doctor.describe import parse_describe
-from treering.doctor.facts import ClusterFacts, NodeFacts, SchemaFacts, TableFacts, TableStats
+from treering.doctor.facts import ClusterFacts, NodeFacts, TableFacts
 from treering.doctor.marshal import cql_type_of
 from treering.errors import EngineError, UsageError
 
@@ -202,54 +201,12 @@ def test_options_of_the_caller_fill_what_files_do_not_say(data: Path) -> None:
     assert (schema.gc_grace_s, schema.default_ttl_s, schema.strategy) == (7, None, None)
 
 
-# --- joining
-
-
-def cluster(node: NodeFacts, schema: SchemaFacts | None = None) -> ClusterFacts:
-    table = TableFacts(keyspace="plant", table="readings", schema=schema, nodes=(node,))
-    return ClusterFacts(target="t", tables=(table,))
-
-
-SCHEMA = SchemaFacts(
-    table_id="b" * 32,
-    partition_key=(),
-    clustering=(),
-    columns=(),
-    options={"gc_grace_seconds": 1},
-)
-LIVE = NodeFacts(node="10.0.0.1", collected_at_s=5, version="5.0.8", stats=TableStats(reads=3))
-FOLDER = NodeFacts(node="/data", collected_at_s=6, files=(sstable(table_id="b" * 32),))
-
-
-def test_a_cluster_of_one_node_and_its_folder_are_one_node() -> None:
-    (table,) = join_tables([cluster(LIVE, SCHEMA), cluster(FOLDER)])
-    (node,) = table.nodes
-    assert (node.node, node.version, node.stats) == ("10.0.0.1", "5.0.8", LIVE.stats)
-    assert node.files == FOLDER.files
-    assert table.schema == SCHEMA
-
-
-def test_folders_are_joined_to_nodes_of_a_cluster_by_name() -> None:
-    other = dataclasses.replace(LIVE, node="10.0.0.2")
-    named = dataclasses.replace(FOLDER, node="10.0.0.2")
-    found = [cluster(LIVE, SCHEMA), cluster(other, SCHEMA), cluster(named)]
-    (table,) = join_tables(found)
-    assert [(node.node, node.files is None) for node in table.nodes] == [
-        ("10.0.0.1", True),
-        ("10.0.0.2", False),
-    ]
-
-
-def test_files_of_another_id_than_the_schema_says_are_not_the_tables() -> None:
-    stale = dataclasses.replace(FOLDER, files=(sstable(table_id="a" * 32),))
-    (table,) = join_tables([cluster(LIVE, SCHEMA), cluster(stale)])
-    assert table.nodes[0].files == ()
-
-
 def test_bundles_of_two_nodes_make_one_table(tmp_path: Path) -> None:
     for name in ("one", "two"):
-        node = dataclasses.replace(FOLDER, node=name)
-        write_bundle(tmp_path / f"{name}.tar.gz", cluster(node), made_at_s=5, with_keys=False)
+        node = NodeFacts(node=name, collected_at_s=6, files=(sstable(),))
+        table = TableFacts(keyspace="plant", table="readings", schema=None, nodes=(node,))
+        facts = ClusterFacts(target="t", tables=(table,))
+        write_bundle(tmp_path / f"{name}.tar.gz", facts, made_at_s=5, with_keys=False)
     (table,) = collected(*sorted(tmp_path.iterdir())).tables
     assert [node.node for node in table.nodes] == ["one", "two"]
     (table,) = collected(f"three={tmp_path / 'one.tar.gz'}").tables
@@ -260,3 +217,14 @@ def test_an_address_of_something_else_is_refused() -> None:
     (error,) = collected("jdbc://u:pw@host").errors
     assert isinstance(error, UsageError)
     assert "pw" not in str(error)
+
+
+def test_a_catalog_of_treering_holds_no_readings_and_is_left_out_unless_named(
+    tmp_path: Path,
+) -> None:
+    for name in ("readings", "treering_series"):
+        (tmp_path / "data" / "plant" / f"{name}-{'0' * 32}").mkdir(parents=True)
+    data = tmp_path / "data"
+    assert list(by_name(collected(data))) == ["plant.readings"]
+    named = collected(data, keyspace="plant", table="treering_series")
+    assert list(by_name(named)) == ["plant.treering_series"]

@@ -122,6 +122,26 @@ def test_an_address_without_a_keyspace_means_all_of_users(plant: Plant) -> None:
     assert named.table == "treering_series"
 
 
+def test_a_keyspace_may_have_any_name_and_what_holds_no_readings_is_left_out(
+    plant: Plant,
+) -> None:
+    keyspace = f"Plant_{uuid.uuid4().hex[:8]}"
+    with driver_session(plant.ring) as session:
+        session.execute(
+            f'CREATE KEYSPACE "{keyspace}" WITH replication = '
+            "{'class': 'NetworkTopologyStrategy', 'datacenter1': 1}"
+        )
+        try:
+            session.execute(TABLE.format(f'"{keyspace}"."Readings"'))
+            session.execute(f'CREATE TABLE "{keyspace}".plain (s text PRIMARY KEY)')
+            facts = collect_live(f"cassandra://127.0.0.1:{plant.ring.port}/{keyspace}")
+        finally:
+            session.execute(f'DROP KEYSPACE "{keyspace}"')
+    assert [table.name for table in facts.tables] == [f"{keyspace}.Readings"]
+    assert facts.left_out == (f"{keyspace}.plain",)
+    assert facts.target.endswith(f"/{keyspace}")
+
+
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [

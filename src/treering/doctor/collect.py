@@ -9,35 +9,25 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 from urllib.parse import urlsplit
 
 from treering.core.units import render_bytes, render_count
 from treering.doctor.bundle import Bundle, is_bundle, read_bundle
 from treering.doctor.describe import DescribedTable, parse_describe
 from treering.doctor.facts import ClusterFacts, Missing, NodeFacts, SchemaFacts, TableFacts
+from treering.doctor.join import join_tables, living_tables
 from treering.doctor.marshal import schema_of_files
+from treering.doctor.scope import is_looked_at
 from treering.doctor.told import Told, told_by_nodetool
 from treering.errors import EngineError, TreeringError, UsageError
 from treering.sstable.facts import FileProblem, SnapshotFacts, SSTableFacts
 from treering.sstable.names import parse_file_name
 from treering.sstable_scan import SSTableScan, scan_sstables
 
-SYSTEM_KEYSPACES: Final = frozenset(
-    {
-        "system",
-        "system_auth",
-        "system_distributed",
-        "system_schema",
-        "system_traces",
-        "system_views",
-        "system_virtual_schema",
-        "system_metrics",
-    }
-)
 LEFT_OUT: Final = "left out of the bundle"
 NOT_SEEN: Final = "not seen"
 # What is then missing is no fact about a node but the node, or a part of its files.
@@ -53,7 +43,7 @@ class Wanted:
     Attributes:
         now_s: The present, epoch seconds.
         keyspace: Only this keyspace; None for all but Cassandra's own.
-        table: Only this table; None for all.
+        table: Only this table; None for all but those of treering's catalogs.
         described: Tables from ``DESCRIBE``.
         options: Options of every table whose schema is not known otherwise.
         is_memtable_known: Whether nothing is in memtables: the nodes are stopped or drained.
@@ -70,11 +60,7 @@ class Wanted:
 
     def takes(self, keyspace: str, table: str) -> bool:
         """Return whether a table is looked at."""
-        if self.keyspace is None:
-            is_wanted = keyspace not in SYSTEM_KEYSPACES
-        else:
-            is_wanted = keyspace == self.keyspace
-        return is_wanted and self.table in (None, table)
+        return is_looked_at(keyspace, table, only_keyspace=self.keyspace, only_table=self.table)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,15 +102,20 @@ def collect_targets(
     found: list[ClusterFacts] = []
     unseen: list[str] = []
     errors: list[Exception] = []
+    clusters: list[ClusterFacts] = []
     wanted = _of_addresses(targets, wanted)
     for target in targets:
         if progress is not None:
             progress(shown(target))
         try:
-            found.append(collect_target(target, wanted, live=live))
+            facts = collect_target(target, wanted, live=live)
+            found.append(facts)
+            if "://" in target:
+                clusters.append(facts)
         except (TreeringError, OSError) as error:
             errors.append(error)
             unseen.append(_told(target, error))
+    found = living_tables(found, clusters)
     lacking = [one for facts in found for one in facts.missing]
     unseen += [render_missing(one) for one in lacking if one.what in _WHOLE]
     unseen += [
@@ -228,7 +219,11 @@ def _from_folder(path: Path, node: str, wanted: Wanted) -> ClusterFacts:
     )
     facts = _from_scan(scan, seen, wanted, target=str(path))
     here = os.path.realpath(path)
-    if not facts.tables and all(problem.path == here for problem in facts.problems):
+    if (
+        not facts.tables
+        and not facts.left_out
+        and all(problem.path == here for problem in facts.problems)
+    ):
         only = ".".join(filter(None, (wanted.keyspace, wanted.table)))
         raise UsageError(
             f"{path} has no table{f' {only}' if only else ''}",
@@ -328,7 +323,19 @@ def _from_scan(scan: SSTableScan, seen: _Node, wanted: Wanted, *, target: str) -
         for name, some in sorted(parts.items())
         if wanted.takes(*name)
     ]
-    return ClusterFacts(target=target, tables=tuple(tables), problems=tuple(orphans))
+    is_named = wanted.table is not None
+    kept = [table for table in tables if is_named or _may_hold_readings(table)]
+    return ClusterFacts(
+        target=target,
+        tables=tuple(kept),
+        problems=tuple(orphans),
+        left_out=tuple(sorted({one.name for one in tables} - {one.name for one in kept})),
+    )
+
+
+def _may_hold_readings(table: TableFacts) -> bool:
+    """Return whether a table has a clustering column, as far as anybody tells."""
+    return table.schema is None or bool(table.schema.clustering)
 
 
 def _owner(keyspace: str, table: str) -> TableName:
@@ -412,97 +419,6 @@ def _described(name: TableName, wanted: Wanted) -> SchemaFacts | None:
         if one.table == name[1] and one.keyspace in ("", name[0]):
             return one.schema
     return None
-
-
-# --- joining
-
-
-def join_tables(found: Iterable[ClusterFacts]) -> tuple[TableFacts, ...]:
-    """Return the tables of several targets, each once, in the order of their names.
-
-    Entries of one node are put together: files of all its folders, and everything else from
-    whichever has it. A cluster of one node and a single folder without a name are one node.
-    """
-    by_name: dict[TableName, list[TableFacts]] = {}
-    for facts in found:
-        for table in facts.tables:
-            by_name.setdefault((table.keyspace, table.table), []).append(table)
-    return tuple(_joined(tables) for _, tables in sorted(by_name.items()))
-
-
-def _joined(tables: Sequence[TableFacts]) -> TableFacts:
-    if len(tables) == 1:
-        return tables[0]
-    schema = _best_schema([table.schema for table in tables if table.schema is not None])
-    nodes: dict[str, list[NodeFacts]] = {}
-    for node in _renamed([node for table in tables for node in table.nodes]):
-        nodes.setdefault(node.node, []).append(_of_table(node, schema))
-    missing = {one: None for table in tables for one in table.missing}
-    return TableFacts(
-        keyspace=tables[0].keyspace,
-        table=tables[0].table,
-        schema=schema,
-        nodes=tuple(_merged(some) for _, some in sorted(nodes.items())),
-        missing=tuple(missing.keys()),
-    )
-
-
-def _best_schema(schemas: Sequence[SchemaFacts]) -> SchemaFacts | None:
-    with_options = [schema for schema in schemas if schema.options is not None]
-    return next(iter(with_options or schemas), None)
-
-
-def _renamed(nodes: Sequence[NodeFacts]) -> list[NodeFacts]:
-    """Return nodes; the only one with files and the only one without are the same."""
-    with_files = {node.node for node in nodes if node.files is not None}
-    without = {node.node for node in nodes if node.files is None}
-    if len(with_files) != 1 or len(without) != 1:
-        return list(nodes)
-    (name,) = without
-    return [dataclasses.replace(node, node=name) for node in nodes]
-
-
-def _of_table(node: NodeFacts, schema: SchemaFacts | None) -> NodeFacts:
-    """Return a node without the files of a table that was dropped."""
-    if node.files is None or schema is None or not schema.table_id:
-        return node
-    kept = tuple(one for one in node.files if one.table_id in ("", schema.table_id))
-    return dataclasses.replace(node, files=kept)
-
-
-def _merged(nodes: Sequence[NodeFacts]) -> NodeFacts:
-    if len(nodes) == 1:
-        return nodes[0]
-    merged = nodes[0]
-    for node in nodes[1:]:
-        merged = NodeFacts(
-            node=merged.node,
-            collected_at_s=max(merged.collected_at_s, node.collected_at_s),
-            version=merged.version or node.version,
-            settings={**node.settings, **merged.settings},
-            files=_both(merged.files, node.files),
-            problems=tuple(dict.fromkeys((*merged.problems, *node.problems))),
-            snapshots=_both(merged.snapshots, node.snapshots),
-            histograms=merged.histograms or node.histograms,
-            stats=merged.stats or node.stats,
-            disk_free_bytes=_least(merged.disk_free_bytes, node.disk_free_bytes),
-            is_memtable_known=merged.is_memtable_known or node.is_memtable_known,
-        )
-    return merged
-
-
-One = TypeVar("One", SSTableFacts, SnapshotFacts)
-
-
-def _both(first: tuple[One, ...] | None, second: tuple[One, ...] | None) -> tuple[One, ...] | None:
-    if first is None or second is None:
-        return second if first is None else first
-    return tuple({one.path: one for one in first + second}.values())
-
-
-def _least(first: int | None, second: int | None) -> int | None:
-    known = [value for value in (first, second) if value is not None]
-    return min(known, default=None)
 
 
 def _completed(table: TableFacts, wanted: Wanted) -> TableFacts:

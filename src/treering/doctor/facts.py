@@ -241,9 +241,12 @@ class ClusterFacts:
         tables: In the order of their names.
         missing: What is missing for every table.
         problems: Files that belong to no table that could be told.
+        left_out: Tables that are there and are none of readings, as ``keyspace.table``: without
+            a clustering column, and views. Files of them that another target has are no table.
     """
 
     target: str
     tables: tuple[TableFacts, ...]
     missing: tuple[Missing, ...] = ()
     problems: tuple[FileProblem, ...] = ()
+    left_out: tuple[str, ...] = ()

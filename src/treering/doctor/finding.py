@@ -127,9 +127,11 @@ class Checked:
 
     @property
     def status(self) -> Status:
-        """The worst finding; ok without any; unknown without facts and findings."""
+        """The worst finding, ok without any; without facts unknown, but for a graver finding."""
         worst = worst_of(finding.severity for finding in self.findings)
-        return worst or ("ok" if self.is_known else "unknown")
+        if not self.is_known and worst in (None, "notice"):
+            return "unknown"
+        return worst or "ok"
 
 
 def worst_of(severities: Iterable[Severity]) -> Severity | None:
@@ -158,7 +160,6 @@ class TableReport:
     @property
     def is_healthy(self) -> bool | None:
         """True with four oks; False where anything was found; None: nothing was, not all known."""
-        statuses = {check.status for check in self.checks}
-        if statuses <= {"ok", "unknown"}:
-            return None if "unknown" in statuses else True
-        return False
+        if any(check.findings for check in self.checks):
+            return False
+        return None if any(not check.is_known for check in self.checks) else True

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from treering.doctor.facts import (
     ClusterFacts,
@@ -25,10 +25,10 @@ from treering.doctor.facts import (
 from treering.doctor.live_node import NodeVisit, Seen
 from treering.doctor.nodetool import TableName
 from treering.doctor.nodetool_run import PLACE, NodetoolCommand
+from treering.doctor.scope import SYSTEM_KEYSPACES, is_looked_at
 from treering.engine.cassandra.connect import open_link
 from treering.engine.cassandra.link import Link
 from treering.engine.cassandra.settings import Settings, read_settings
-from treering.engine.cassandra.statements import BUCKETS, SERIES, TABLES, TAGS
 from treering.engine.cassandra.url import render_url
 from treering.engine.deadline import deadline_in
 from treering.errors import EngineError, UsageError
@@ -37,15 +37,7 @@ NODE_TIMEOUT_S: Final = 60.0
 NODES_AT_ONCE: Final = 16
 
 _NAMED: Final = 10
-_EVERY: Final = "system"  # Stands in an address that names no keyspace.
-_SYSTEM: Final = frozenset(
-    {
-        *("system", "system_auth", "system_distributed", "system_schema", "system_traces"),
-        *("system_views", "system_virtual_schema", "system_metrics", "system_cluster_metadata"),
-        *("dse_system", "dse_security", "dse_perf", "dse_leases", "dse_system_local"),
-    }
-)
-_CATALOG: Final = (TABLES, SERIES, BUCKETS, TAGS)
+_EVERY: Final = "system"  # Stands in an address for the keyspace, which may have any name.
 _NO_OPTIONS: Final = frozenset({"keyspace_name", "table_name", "id", "flags", "extensions"})
 
 
@@ -82,13 +74,13 @@ def collect_live(
         3.11 or for few tables, one more for each table. Nodes are asked side by side.
     """
     settings, place = _settings_of(url, os.environ if environ is None else environ)
-    chosen = keyspace or (None if place == _EVERY else place)
+    chosen = keyspace or place or None
     if table is not None and chosen is None:
         raise UsageError(
             f"the table {table!r} is of no keyspace", hint="name the keyspace, or in the address"
         )
     command = NodetoolCommand.from_text(nodetool) if isinstance(nodetool, str) else nodetool
-    target = render_url(settings.url).replace(f"/{_EVERY}", "/", 1 if place == _EVERY else 0)
+    target = render_url(settings.url).replace(f"/{_EVERY}", f"/{place}", 1)
     link = open_link(settings, environ=environ)
     try:
         cluster = _Cluster(link=link, target=target, timeout_s=timeout_s)
@@ -98,11 +90,12 @@ def collect_live(
 
 
 def _settings_of(url: str, environ: Mapping[str, str]) -> tuple[Settings, str]:
+    """Return how to connect, and the keyspace of an address: any name, not only those of stores."""
     parts = urlsplit(url)
-    if parts.netloc and not parts.path.strip("/"):
+    place = unquote(parts.path.strip("/"))
+    if parts.netloc and "/" not in place:
         url = urlunsplit(parts._replace(path=f"/{_EVERY}"))
-    settings = read_settings(url, environ)
-    return settings, settings.url.keyspace
+    return read_settings(url, environ), place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +106,7 @@ class _Cluster:
     target: str
     timeout_s: float
     missing: list[Missing] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
     def collect(
         self, keyspace: str | None, table: str | None, nodetool: NodetoolCommand | None
@@ -131,6 +125,7 @@ class _Cluster:
             target=self.target,
             tables=tuple(_table_of(name, schemas[name], seen) for name in sorted(schemas)),
             missing=tuple(self.missing),
+            left_out=tuple(sorted(self.left_out)),
         )
 
     def _hosts(self) -> list[Any]:
@@ -168,12 +163,28 @@ class _Cluster:
         wanted = {
             name: _schema_of(row, columns.get(name, ()))
             for row in tables
-            if _is_wanted(name := _name_of(row), keyspace, table)
+            if is_looked_at(*(name := _name_of(row)), only_keyspace=keyspace, only_table=table)
         }
         found = {name: schema for name, schema in wanted.items() if schema.clustering}
+        self.left_out.extend(".".join(name) for name in wanted.keys() - found.keys())
+        self._leave_out_views(keyspace, table)
         if not found:
             raise self._none(keyspace, table, tables, is_there=bool(wanted))
         return found
+
+    def _leave_out_views(self, keyspace: str | None, table: str | None) -> None:
+        rows = self._any_node("SELECT keyspace_name, view_name FROM system_schema.views")
+        names = [(str(row["keyspace_name"]), str(row["view_name"])) for row in rows]
+        views = sorted(
+            ".".join(name)
+            for name in names
+            if is_looked_at(*name, only_keyspace=keyspace, only_table=table)
+        )
+        self.left_out.extend(views)
+        if views:
+            why = "their rows come from their tables, and only those are judged"
+            named = ", ".join(views[:_NAMED]) + (" and more" if len(views) > _NAMED else "")
+            self.missing.append(Missing(node="", what=f"materialized views ({named})", why=why))
 
     def _none(
         self,
@@ -183,7 +194,9 @@ class _Cluster:
         *,
         is_there: bool,
     ) -> UsageError:
-        theirs = sorted({name[0] for row in tables if (name := _name_of(row))[0] not in _SYSTEM})
+        theirs = sorted(
+            {name[0] for row in tables if (name := _name_of(row))[0] not in SYSTEM_KEYSPACES}
+        )
         known = ", ".join(theirs[:_NAMED]) or "no keyspace of users"
         if keyspace is not None and keyspace not in theirs:
             text = f"{self.target} has no keyspace {keyspace}, or it is empty"
@@ -217,14 +230,6 @@ def _side_by_side(
 
 def _name_of(row: Mapping[str, Any]) -> TableName:
     return str(row["keyspace_name"]), str(row["table_name"])
-
-
-def _is_wanted(name: TableName, keyspace: str | None, table: str | None) -> bool:
-    if table is not None:
-        return name == (keyspace, table)
-    if name[1].startswith(_CATALOG):
-        return False
-    return name[0] == keyspace if keyspace is not None else name[0] not in _SYSTEM
 
 
 def _schema_of(row: Mapping[str, Any], columns: Iterable[Mapping[str, Any]]) -> SchemaFacts:

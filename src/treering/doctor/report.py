@@ -35,7 +35,7 @@ DONE: Final = 0
 INCOMPLETE: Final = 3
 FINDINGS: Final = 4
 
-_STATUS_ORDER: Final[tuple[Status, ...]] = ("ok", "unknown", *SEVERITIES)
+_STATUS_ORDER: Final[tuple[Status, ...]] = ("ok", "notice", "unknown", "warning", "critical")
 _UNSEEN_SHOWN: Final = 20
 _EVIDENCE_SHOWN: Final = 12
 _LABEL: Final = 10
@@ -275,7 +275,7 @@ def _table_lines(report: TableReport, width: int) -> Iterator[str]:
     yield from _wrapped(f"{printable(report.table)}: {_state(report)}", width)
     for check in report.checks:
         text = check.summary or check.unknown
-        if check.status == "unknown" and check.summary and check.unknown:
+        if check.summary and check.unknown:
             text = f"{check.summary}; {check.unknown}"
         yield from _labelled(f"{check.check:<{_LABEL}} {check.status:<8} ", text, width)
     nodes = list(_node_lines(report.files))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from treering.core.design import Design
-from treering.core.units import render_bytes
+from treering.core.units import render_bytes, render_count
 from treering.doctor.checks.known import design_in_comment
 from treering.doctor.checks.sizes import PartitionSizes, Size, Sum, bound_of
 from treering.doctor.facts import NodeFacts, TableFacts
@@ -83,7 +83,9 @@ def size_text(found: PartitionSizes, budget: Budget) -> str:
         text += f", p99 {_shown(found.bytes_p99)}"
     if found.cells_max is not None:
         cells = found.cells_max
-        text += f", {'at least ' if cells.at_most is None else ''}{cells.shown:,} cells"
+        text += (
+            f", {'at least ' if cells.at_most is None else ''}{render_count(cells.shown, 'cell')}"
+        )
     if found.files < 2:
         return text
     together = _together(found, budget)
@@ -105,7 +107,9 @@ def _together(found: PartitionSizes, budget: Budget) -> Sum | None:
 
 
 def _shown(size: Size) -> str:
-    return f"{'at least ' if size.at_most is None else ''}{render_bytes(size.shown)}"
+    if size.at_most is None:
+        return f"at least {render_bytes(size.at_least)}"
+    return f"{'' if size.at_least else 'at most '}{render_bytes(size.at_most)}"
 
 
 def node_name(facts: TableFacts, node: NodeFacts) -> str:

@@ -95,5 +95,17 @@ def rewrite_cost(
     )
 
 
+def copy_cost(facts: TableFacts) -> Cost:
+    """Return what it costs to copy a table into a new one, by a client."""
+    size = live_bytes_of(facts)
+    of = f" of {render_bytes(size)}" if size else ""
+    return Cost(
+        text=f"a copy{of}: all of it is read and written once, and takes disk twice until the old "
+        "table is dropped",
+        rewritten_bytes=size,
+        headroom_bytes=size,
+    )
+
+
 def _rate(thresholds: Thresholds) -> int:
     return max(thresholds.throughput_bytes_per_s, 1)

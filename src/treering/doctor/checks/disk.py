@@ -123,22 +123,24 @@ def _snapshots(facts: TableFacts, node: NodeFacts, thresholds: Thresholds) -> Fi
     size = sum(snapshot.dropped_bytes for snapshot in holding)
     if node.snapshots is None:
         size = (node.stats.snapshot_bytes if node.stats is not None else None) or 0
-    share = size / max(size + _live_bytes(node), 1)
+    live = _live_bytes(node)
+    share = size / max(size + live, 1)
     # A backup that is taken and cleared in turn always holds a little.
     if share <= thresholds.expired_bytes_ratio_max / 4:
         return None
-    named = ", ".join(snapshot.name for snapshot in holding[:_NAMED])
-    more = len(holding) - _NAMED
-    listed = named + (f" and {more} more" if more > 0 else "")
-    count = render_count(len(holding), "snapshot") if holding else "snapshots"
+    # One of several data folders has a part of it in each.
+    tags = list(dict.fromkeys(snapshot.name for snapshot in holding))
+    more = len(tags) - _NAMED
+    listed = ", ".join(tags[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    count = render_count(len(tags), "snapshot") if tags else "snapshots"
     return Finding(
         id="snapshots-hold-files",
         check="disk",
         severity="warning" if share > thresholds.expired_bytes_ratio_max else "notice",
         table=facts.name,
         node=node.node,
-        evidence=f"{count} hold{'s' if len(holding) == 1 else ''} {render_bytes(size)} of files "
-        f"that the table has dropped, beside {render_bytes(_live_bytes(node))} of live ones"
+        evidence=f"{count} hold{'s' if len(tags) == 1 else ''} {render_bytes(size)} of files "
+        f"that the table has dropped, beside {render_bytes(live)} of live ones"
         + (f": {listed}" if listed else ""),
         cause="a snapshot links to the files of its day, and a file leaves the disk with its last "
         "link; DROP and TRUNCATE take one by themselves (auto_snapshot)",
@@ -149,29 +151,33 @@ def _snapshots(facts: TableFacts, node: NodeFacts, thresholds: Thresholds) -> Fi
         commands=(
             "nodetool listsnapshots",
             *(
-                f"nodetool clearsnapshot -t {shlex.quote(snapshot.name)} -- "
-                f"{shlex.quote(facts.keyspace)}"
-                for snapshot in holding[:_NAMED]
+                f"nodetool clearsnapshot -t {shlex.quote(tag)} -- {shlex.quote(facts.keyspace)}"
+                for tag in tags[:_NAMED]
             ),
         ),
         cost=Cost(text=f"nothing is rewritten; {render_bytes(size)} come back at once"),
-        facts={"snapshot_bytes": size, "snapshots": [snapshot.name for snapshot in holding]},
+        facts={"snapshot_bytes": size, "snapshots": tags},
         impact_bytes=size,
     )
 
 
 def _live_bytes(node: NodeFacts) -> int:
+    """Return the bytes of live files with all their components, as snapshots are counted too."""
     if node.files is not None:
-        return sum(file.data_bytes or 0 for file in node.files)
-    return (node.stats.live_bytes if node.stats is not None else None) or 0
+        return sum(file.disk_bytes or file.data_bytes or 0 for file in node.files)
+    if node.stats is None:
+        return 0
+    return node.stats.live_bytes or node.stats.total_bytes or 0
 
 
 def _summary(facts: TableFacts, nodes: Sequence[NodeFiles]) -> str:
     if not nodes:
-        return "no file was seen"
+        return ""
     total = sum(files.data_bytes for files in nodes)
+    if not any(files.files for files in nodes):
+        return "nothing on disk yet"
     if ttl_s_of(facts) is None:
-        return f"{render_bytes(total)}, and nothing in them expires"
+        return f"{render_bytes(total)}, and nothing of it expires"
     late = sum(overdue_bytes(files, index) for files in nodes for index in range(len(files.files)))
     text = f"{render_bytes(total)}, {render_bytes(late)} of it older than the schedule allows"
     moments: list[Any] = [point[0] for files in nodes for point in plan_release(files)[1:2]]

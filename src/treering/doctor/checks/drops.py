@@ -75,11 +75,16 @@ def _listed(nodes: Sequence[str]) -> str:
 
 def _summary(facts: TableFacts, nodes: Sequence[NodeFiles]) -> str:
     if not nodes:
-        return "no file was seen"
+        return ""
     files = sum(len(node.files) for node in nodes)
+    if not files:
+        return "no file on disk yet"
     if ttl_s_of(facts) is None:
-        return f"{render_count(files, 'file')}, and nothing in them expires"
+        them = "it" if files == 1 else "them"
+        return f"{render_count(files, 'file')}, and nothing in {them} expires"
     expired = sum(sum(node.is_expired) for node in nodes)
+    if not expired:
+        return f"{render_count(files, 'file')}, none of them fully expired"
     removable = sum(sum(node.is_removable) for node in nodes)
     return (
         f"{render_count(files, 'file')}: {expired} fully expired, of which {removable} may go and "

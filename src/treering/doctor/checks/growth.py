@@ -15,7 +15,7 @@ from treering.doctor.checks.budget import (
     numbers_of,
     size_text,
 )
-from treering.doctor.checks.commands import rewrite_cost
+from treering.doctor.checks.commands import copy_cost
 from treering.doctor.checks.key_shape import KeyShape
 from treering.doctor.checks.known import live_bytes_of, now_s_of, ttl_s_of
 from treering.doctor.checks.sizes import PartitionSizes, bound_of, write_span_s
@@ -119,7 +119,7 @@ def check_growth(
             cure="put a bucket of event time into the key, as the design says: a key cannot be "
             "altered, so that needs a new table, writes to both, and the history copied",
             commands=(f"treering design --table cassandra://HOST/{facts.keyspace}/{facts.table}",),
-            cost=rewrite_cost(facts, thresholds, what="the copied table"),
+            cost=copy_cost(facts),
             facts=_growth_facts(worst, growth, budget),
             impact_bytes=live_bytes_of(facts),
         )
@@ -154,10 +154,10 @@ def _growth_text(
     if is_over_ceiling(worst, budget):
         return f"{size}: over the ceiling of {ceiling} or {budget.cells_max:,} cells"
     if growth.rate_bytes_per_s is None:
-        return (
-            f"{size}; when it passes {ceiling} cannot be told from writes of "
-            f"{render_duration(growth.span_s)}"
-        )
+        why = "without the times of its writes"
+        if growth.files:
+            why = f"from writes that lie within {render_duration(max(round(growth.span_s), 1))}"
+        return f"{size}; when it passes {ceiling} cannot be told {why}"
     text = (
         f"the largest holds up to {render_bytes(growth.bytes_now)} in "
         f"{render_count(growth.files, 'file')}, written over {render_duration(growth.span_s)}"

@@ -14,6 +14,7 @@ from treering.core.ddl import parse_comment
 from treering.core.design import Design
 from treering.core.expiry import HINT_WINDOW_S, refused_from_s
 from treering.core.server import ServerVersion, StorageMode
+from treering.core.units import MINUTE_S
 from treering.doctor.facts import NodeFacts, TableFacts
 from treering.errors import SchemaMismatchError, TreeringError
 from treering.sstable.facts import SSTableFacts
@@ -158,5 +159,19 @@ def _node_throughput(node: NodeFacts) -> int | None:
 
 
 def has_deletes(facts: TableFacts) -> bool:
-    """Return whether a file of a table holds deleted partitions, as far as files tell."""
-    return any(file.has_partition_deletions for _, file in files_of(facts))
+    """Return whether a file of a table holds deletes of partitions or rows, as far as files tell.
+
+    Files before those of format ``oa`` do not say it. There a drop time that is earlier than any
+    row can expire is that of a delete.
+    """
+    return any(_holds_deletes(file) for _, file in files_of(facts))
+
+
+def _holds_deletes(file: SSTableFacts) -> bool:
+    if file.has_partition_deletions is not None:
+        return file.has_partition_deletions
+    if file.min_deletion_s is None or file.min_write_us is None or not file.min_ttl_s:
+        return False
+    # Where the coordinator's clock is behind the writer's, rows expire a little early.
+    first_s = file.min_write_us // 1_000_000 + file.min_ttl_s
+    return file.min_deletion_s + MINUTE_S < first_s

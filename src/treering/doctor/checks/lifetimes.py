@@ -18,6 +18,7 @@ from treering.doctor.checks.commands import (
     rewrite_cost,
 )
 from treering.doctor.checks.expired import expired_share, grace_of, overdue_bytes
+from treering.doctor.checks.key_shape import key_shape_of
 from treering.doctor.checks.known import (
     STCS,
     TWCS,
@@ -169,7 +170,8 @@ def _size_tiered(
     ratio = max((ratio for ratio in ratios if ratio is not None), default=None)
     share = expired / total if total else 0.0
     is_much = max(share, ratio or 0.0) > thresholds.expired_bytes_ratio_max
-    if not is_much and not facts.schema.default_ttl_s:
+    is_series = key_shape_of(facts).shape != "not a series"
+    if not is_much and not (facts.schema.default_ttl_s and is_series):
         return None
     seen = []
     if total:
@@ -177,7 +179,7 @@ def _size_tiered(
             f"{render_bytes(expired)} of {render_bytes(total)} ({100 * share:.0f} %) have expired "
             "past grace"
         )
-    if ratio is not None:
+    if ratio:
         seen.append(f"the droppable tombstone ratio is {ratio:.3g} ({RATIO_SAYS})")
     ttl_s = ttl_s_of(facts) or 0
     window = plan_window(ttl_s)
@@ -204,8 +206,9 @@ def _size_tiered(
         "newest row has expired",
         commands=alter_compaction(facts, without=(), **windows),
         cost=Cost(
-            text="nothing is rewritten at once; the disk holds the files of today "
-            f"({render_bytes(total)}) beside one more TTL of rows before it falls",
+            text="nothing is rewritten at once; the disk holds the files of today"
+            + (f" ({render_bytes(total)})" if total else "")
+            + " beside one more TTL of rows before it falls",
             headroom_bytes=total,
         ),
         facts={"expired_bytes": expired, "share": share, "droppable_ratio": ratio},

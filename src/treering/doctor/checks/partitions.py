@@ -20,7 +20,7 @@ from treering.doctor.checks.budget import (
     numbers_of,
     size_text,
 )
-from treering.doctor.checks.commands import FREE, rewrite_cost
+from treering.doctor.checks.commands import FREE, copy_cost
 from treering.doctor.checks.growth import check_growth
 from treering.doctor.checks.key_shape import KeyShape, key_shape_of
 from treering.doctor.checks.known import live_bytes_of, now_s_of
@@ -49,7 +49,8 @@ def check_partitions(facts: TableFacts, thresholds: Thresholds) -> Checked:
             findings = [*_large(facts, thresholds, budget, sizes), *findings]
         findings += _small(facts, thresholds, budget, shape, sizes)
     is_empty = all(node.files is not None for node in facts.nodes)
-    is_known = bool(sizes) or is_empty
+    # The largest alone does not tell whether most are too small.
+    is_known = is_empty or any(one.bytes_p50 is not None for one in sizes)
     return Checked(
         check="partitions",
         is_known=is_known,
@@ -57,7 +58,7 @@ def check_partitions(facts: TableFacts, thresholds: Thresholds) -> Checked:
         summary=_summary(sizes, budget, is_empty=is_empty),
         unknown=""
         if is_known
-        else "nobody says how large partitions are: give the data folders, or nodetool",
+        else "nobody says how large most partitions are: give the data folders, or nodetool",
     )
 
 
@@ -107,7 +108,7 @@ def _large(
             cure=_narrower_text(budget)
             + "; the partitions that are there stay as large as they are until they expire",
             commands=_narrower_commands(facts, budget),
-            cost=_narrower_cost(facts, thresholds, budget),
+            cost=_narrower_cost(facts, budget),
             facts=numbers_of(worst, budget),
             impact_bytes=live_bytes_of(facts),
         )
@@ -129,10 +130,10 @@ def _narrower_commands(facts: TableFacts, budget: Budget) -> tuple[str, ...]:
     return (f"treering set-bucket {facts.table} SERIES {narrower} --store {store}",)
 
 
-def _narrower_cost(facts: TableFacts, thresholds: Thresholds, budget: Budget) -> Cost:
+def _narrower_cost(facts: TableFacts, budget: Budget) -> Cost:
     if budget.design is not None:
         return FREE
-    return rewrite_cost(facts, thresholds, what="the copied table")
+    return copy_cost(facts)
 
 
 # Too small
@@ -168,7 +169,7 @@ def _small(
             cure="use a wider bucket: for the partitions that are there that needs a copy; new "
             "ones can begin at once where readers know both widths",
             commands=_wider_commands(facts, budget),
-            cost=_narrower_cost(facts, thresholds, budget),
+            cost=_narrower_cost(facts, budget),
             facts={
                 "partitions": worst.partitions,
                 "partition_bytes_p50": worst.bytes_p50.shown,

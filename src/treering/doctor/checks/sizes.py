@@ -20,6 +20,8 @@ from treering.sstable.histogram import merge_histograms
 STEP: Final = 1.2
 """How far apart the bounds of Cassandra's histograms are."""
 
+_MIB: Final = 1_048_576
+
 Source = Literal["files", "tablehistograms", "tablestats"]
 
 
@@ -126,7 +128,7 @@ def _from_nodetool(node: NodeFacts) -> PartitionSizes | None:
     return PartitionSizes(
         node=node,
         source="tablestats",
-        bytes_max=_size(stats.partition_bytes_max) or Size(at_least=0, at_most=0),
+        bytes_max=_size_of_stats(stats.partition_bytes_max),
         bytes_p99=None,
         bytes_p50=None,
         cells_max=None,
@@ -139,6 +141,12 @@ def _from_nodetool(node: NodeFacts) -> PartitionSizes | None:
 
 def _is_over(column: Percentiles) -> bool:
     return column.p99 is None and column.max is not None
+
+
+def _size_of_stats(value: int) -> Size:
+    # Virtual tables round up to whole mebibytes, nodetool does not.
+    below = _MIB if value % _MIB == 0 else 0
+    return Size(at_least=int(max(value - below, 0) / STEP), at_most=value)
 
 
 def _size(value: float | None, *, over: bool = False) -> Size | None:

@@ -52,10 +52,14 @@ def check_sstables(facts: TableFacts, thresholds: Thresholds) -> Checked:
         is_known=is_known,
         findings=tuple(findings),
         summary=_summary(facts, windows),
-        unknown=""
-        if is_known
-        else "nobody says how many files reads touch: give the data folders, or nodetool",
+        unknown="" if is_known else _why_unknown(facts),
     )
+
+
+def _why_unknown(facts: TableFacts) -> str:
+    if any(node.histograms is not None for node in facts.nodes):
+        return "no node has counted a read of it since it started: give the data folders"
+    return "nobody says how many files reads touch: give the data folders, or nodetool"
 
 
 def _gc_before_s(facts: TableFacts, node: NodeFacts) -> int | None:

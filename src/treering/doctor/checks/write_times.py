@@ -114,7 +114,8 @@ def _is_spread(file: SSTableFacts, files: NodeFiles) -> bool:
     """Return whether most rows of a file are of other windows than its last two."""
     if file.max_deletion_s is None or not file.deletions.count:
         return False
-    earlier = gone_before(file, file.max_deletion_s - 2 * files.window_s)
+    # From the last point and not the last second: points are rounded up.
+    earlier = gone_before(file, int(file.deletions.points_s[-1]) - 2 * files.window_s)
     return earlier / file.deletions.count >= 0.5
 
 
