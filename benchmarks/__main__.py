@@ -16,6 +16,7 @@ FOLDER = Path(__file__).parent
 NAMES = (
     "rows_embedded",
     "memory_embedded",
+    "embedded",
     "writer",
     "block_codec",
     "aggregates",

@@ -13,6 +13,7 @@ from benchmarks import (
     aggregates,
     block_codec,
     catalog,
+    embedded,
     growth_cassandra,
     index_cassandra,
     memory_embedded,
@@ -28,6 +29,14 @@ from benchmarks.measure import Result, render_results, write_results
 def test_embedded_benchmark_runs() -> None:
     results = rows_embedded.run(series=2, rows=200)
     assert {result.name for result in results} == {"embedded: write rows", "embedded: read rows"}
+    assert all(result.ours > 0 and result.peer > 0 for result in results)
+
+
+def test_embedded_history_benchmark_runs() -> None:
+    results = embedded.run(series=2, rows=3_000, rounds=1)
+    assert {result.name for result in results} == {
+        f"embedded: {what} of a gauge" for what in ("ingest", "scan", "size")
+    }
     assert all(result.ours > 0 and result.peer > 0 for result in results)
 
 
