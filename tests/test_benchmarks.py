@@ -32,6 +32,8 @@ def test_embedded_benchmark_runs() -> None:
     assert all(result.ours > 0 and result.peer > 0 for result in results)
 
 
+# A peer uses what another peer will take away.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_embedded_history_benchmark_runs() -> None:
     results = embedded.run(series=2, rows=3_000, rounds=1)
     assert {result.name for result in results} == {

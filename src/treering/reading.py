@@ -28,7 +28,7 @@ from treering.core.read_plan import PartitionRead, ReadPlan
 from treering.core.table import TableSpec
 from treering.core.widths import History, all_widths
 from treering.engine.protocol import Page
-from treering.errors import CorruptDataError, EngineError, EngineTimeoutError
+from treering.errors import CorruptDataError, EngineError, EngineTimeoutError, TreeringError
 from treering.fanout.listing import ListFanOut
 from treering.fanout.read import ReadFanOut
 from treering.fanout.run import run_fan_out
@@ -60,14 +60,16 @@ class Reading:
         default = self.spec.width
         return {name: all_widths(self.widths.get(name, ()), default) for name in names}
 
-    def run(self, plan: ReadPlan, *, partial: bool = False) -> Steps[Readings]:
+    def run(
+        self, plan: ReadPlan, *, partial: bool = False, skip_damaged: bool = False
+    ) -> Steps[Readings]:
         """Read what is planned."""
         parts: dict[str, list[Any]] = {name: [] for name in plan.series}
 
         def keep(series: str, page: Page) -> None:
             parts[series].append((page.ts, page.columns))
 
-        missing = yield from self._pages(plan, keep, partial=partial)
+        missing = yield from self._pages(plan, keep, partial=partial, skip_damaged=skip_damaged)
         return readings_from_parts(
             parts,
             series=plan.series,
@@ -77,11 +79,18 @@ class Reading:
         )
 
     def aggregate(
-        self, plan: ReadPlan, aggregation: Aggregation, *, partial: bool = False
+        self,
+        plan: ReadPlan,
+        aggregation: Aggregation,
+        *,
+        partial: bool = False,
+        skip_damaged: bool = False,
     ) -> Steps[tuple[Readings, dict[str, int]]]:
         """Return what is planned by step, and how many readings each series had."""
         totals = StepTotals(plan, aggregation)
-        missing = yield from self._pages(plan, totals.take, partial=partial)
+        missing = yield from self._pages(
+            plan, totals.take, partial=partial, skip_damaged=skip_damaged
+        )
         return totals.result(missing), totals.rows
 
     def count(self, plan: ReadPlan) -> Steps[dict[str, int]]:
@@ -91,17 +100,30 @@ class Reading:
         def add(series: str, page: Page) -> None:
             rows[series] += len(page)
 
-        yield from self._pages(plan, add)
+        yield from self._pages(plan, add, is_count=True)
         return rows
 
     def _pages(
-        self, plan: ReadPlan, take: Callable[[str, Page], None], *, partial: bool = False
+        self,
+        plan: ReadPlan,
+        take: Callable[[str, Page], None],
+        *,
+        partial: bool = False,
+        skip_damaged: bool = False,
+        is_count: bool = False,
     ) -> Steps[tuple[PartitionRead, ...]]:
-        """Have every page taken, in order; return the partitions that stayed failed."""
+        """Have every page taken, in order; return what stayed failed, and what was left out."""
         fan_out = ReadFanOut(plan, self.context.permits, partial=partial)
+        # A damaged part may be met by two pages.
+        damaged: dict[PartitionRead, None] = {}
+
+        def on_damage(part: PartitionRead, _: TreeringError) -> None:
+            damaged[part] = None
 
         def submit(request: Any) -> Future[Any]:
-            return self.context.engine.submit_read(self.spec, request[1])
+            told = on_damage if skip_damaged else None
+            read = replace(request[1], is_count=is_count, on_damage=told)
+            return self.context.engine.submit_read(self.spec, read)
 
         def on_step() -> None:
             for series, page in fan_out.take():
@@ -112,7 +134,7 @@ class Reading:
         finally:
             counted = self.context.stats.verb(self.verb)
             counted.on_end(partitions=fan_out.partitions_asked, rows=0)
-        return fan_out.missing
+        return (*fan_out.missing, *damaged)
 
     def stream(self, fan_out: ReadFanOut, *, timeout_s: float) -> Stream[tuple[str, Page]]:
         """Yield the pages of a fan-out with their series, in order, one whenever one is asked for.

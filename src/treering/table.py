@@ -96,6 +96,7 @@ class Table(WriteVerbs, SeriesVerbs, ScanVerbs, CountVerbs, RemovalVerbs, Adopte
         empty: Empty = "absent",
         unit: str | None = None,
         partial: bool = False,
+        skip_damaged: bool = False,
         missing_ok: bool = False,
         fan_out_max: int = FAN_OUT_MAX,
         rows_max: int = ROWS_MAX,
@@ -128,6 +129,8 @@ class Table(WriteVerbs, SeriesVerbs, ScanVerbs, CountVerbs, RemovalVerbs, Adopte
             unit: The unit of integer times.
             partial: Return what could be read, with the partitions that could not in
                 ``missing``, instead of raising.
+            skip_damaged: Leave out stored blocks and files that are damaged, and name in
+                ``missing`` which event times that takes away, instead of raising.
             missing_ok: Take a series that the table does not have as an empty one.
             fan_out_max: The most partitions to touch.
             rows_max: The most readings to expect; with ``every`` they bound nothing, since none
@@ -141,6 +144,7 @@ class Table(WriteVerbs, SeriesVerbs, ScanVerbs, CountVerbs, RemovalVerbs, Adopte
                 steps; nothing was sent.
             SeriesNotFoundError: The table has no such series.
             PartialReadError: A partition stayed unreadable; nothing partial is returned.
+            CorruptDataError: What is stored is damaged; names the file, or series, span and file.
             EngineTimeoutError: The call took longer than ``timeout_s``.
             StoreClosedError: The store was closed meanwhile.
 
@@ -169,12 +173,14 @@ class Table(WriteVerbs, SeriesVerbs, ScanVerbs, CountVerbs, RemovalVerbs, Adopte
         reading = reading_of(self._spec, self._context, "read", timeout_s, plan.widths)
         with self._context.call("read", timeout_s):
             if is_worth_listing(plan):
-                plan = yield from reading.without_unlisted(plan, partial=partial)
+                plan = yield from reading.without_unlisted(plan, partial=partial or skip_damaged)
             if aggregation is None:
-                result = yield from reading.run(plan, partial=partial)
+                result = yield from reading.run(plan, partial=partial, skip_damaged=skip_damaged)
                 rows = dict(zip(result.series, result.series_rows, strict=True))
             else:
-                result, rows = yield from reading.aggregate(plan, aggregation, partial=partial)
+                result, rows = yield from reading.aggregate(
+                    plan, aggregation, partial=partial, skip_damaged=skip_damaged
+                )
             if not missing_ok:
                 self._check_listed_rows(rows)
         self._context.stats.verb("read").on_end(partitions=0, rows=len(result))

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import treering
 from tests.engine.contract import (
     ALL_TYPES,
     DAY_MS,
@@ -23,11 +24,12 @@ from tests.engine.contract import (
     write_of,
 )
 from tests.engine.sealing import ALWAYS, END_S
+from treering.core.read_plan import PartitionRead
 from treering.core.segment import segment_length_s
 from treering.core.span import span_length_s
 from treering.core.table import TableSpec
 from treering.engine.memory import MemoryEngine
-from treering.engine.protocol import Engine
+from treering.engine.protocol import Engine, PageRead
 from treering.engine.sqlite import SqliteEngine
 from treering.engine.sqlite.block_table import SealRules
 from treering.errors import CorruptDataError, SchemaMismatchError
@@ -375,6 +377,78 @@ def test_damaged_block_is_named_and_costs_only_what_is_in_it(
     (problem,) = engine.info(spec, is_thorough=True).problems
     assert "the block of s from" in problem
     assert path.name in problem
+
+
+@pytest.mark.parametrize("kind", ["flipped", "newer"])
+def test_read_that_skips_damage_names_what_it_leaves_out(tmp_path: Path, kind: str) -> None:
+    clock = treering.ManualClock(np.datetime64(NOW_MS, "ms"))
+    with treering.open(tmp_path / "store", clock=clock) as store:
+        table = store.create("readings", rate="1/s", retention="30d")
+        engine = table._context.engine
+        assert isinstance(engine, SqliteEngine)
+        with_damage(engine, table.spec, kind)
+        late = START_MS + 5_000
+        table.write("s", [late], unit="ms", value=[7.0])
+        for order in ("asc", "desc"):
+            found = table.read("s", START_MS, unit="ms", order=order, skip_damaged=True)
+            (missing,) = found.missing
+            assert (missing.start, missing.end) == (START_MS, START_MS + SPAN_MS - 999)
+            kept = [late, *seconds(20_000 - 14_400, START_MS + SPAN_MS)]
+            assert found.ts.tolist() == sorted(kept, reverse=order == "desc")
+        error = SchemaMismatchError if kind == "newer" else CorruptDataError
+        with pytest.raises(error, match="the block of s"):
+            table.read("s", START_MS, unit="ms")
+
+
+def test_read_that_skips_damage_does_without_a_damaged_file(tmp_path: Path) -> None:
+    clock = treering.ManualClock(np.datetime64(NOW_MS, "ms"))
+    with treering.open(tmp_path / "store", clock=clock) as store:
+        table = store.create("readings", rate="1/s", retention="30d")
+        old = START_MS - 9 * DAY_MS
+        table.write("s", [old, START_MS], unit="ms", value=[1.0, 2.0])
+        engine = table._context.engine
+        assert isinstance(engine, SqliteEngine)
+        damaged = segment_files(engine, table.spec)[0]
+    damaged.write_bytes(b"x" * 9_000)
+    with treering.open(tmp_path / "store", clock=clock) as store:
+        table = store.table("readings")
+        found = table.read("s", old, unit="ms", skip_damaged=True)
+        assert found.ts.tolist() == [START_MS]
+        assert any(part.start <= old < part.end for part in found.missing)
+
+
+@given(
+    late=st.lists(st.integers(-5, 30_005), max_size=20),
+    inside=st.tuples(st.integers(-10, 30_010), st.integers(-10, 30_010)),
+)
+@settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+def test_count_of_blocks_and_rows_is_exact(
+    engine: SqliteEngine, late: list[int], inside: tuple[int, int]
+) -> None:
+    engine.rules = replace(engine.rules, late_s=10**10)
+    spec = engine.create_table(spec_of("counted"))
+    engine.drop_table(spec)
+    spec = engine.create_table(spec_of("counted"))
+    put(engine, spec, seconds(30_000), 1.0, 10)
+    for step in late:
+        put(engine, spec, [START_MS + 500 * step], 2.0, 20)
+    assert facts(engine, spec)[1] == 3
+    times = {*seconds(30_000), *(START_MS + 500 * step for step in late)}
+    start, end = (START_MS + 1_000 * edge for edge in sorted(inside))
+    found = 0
+    for day in range(-1, 2):
+        bucket = write_of(spec, "s", [START_MS + day * DAY_MS], value=[1.0]).bucket
+        within = bucket.interval(spec.precision)
+        part = PartitionRead("s", bucket, max(start, within.start), min(end, within.end))
+        request = PageRead(
+            partition=part, order="asc", columns=spec.columns, rows_max=7, is_count=True
+        )
+        found += len(engine.submit_read(spec, request).result())
+    assert found == sum(start <= ts < end for ts in times)
 
 
 def test_damage_of_the_length_of_spans_is_named(engine: SqliteEngine, spec: TableSpec) -> None:

@@ -29,6 +29,8 @@ from treering.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from treering.core.read_plan import PartitionRead
+    from treering.core.units import Precision
     from treering.readings import Readings
 
 _STEPS: Final = "Aggregates by step"
@@ -117,6 +119,12 @@ def read(
         bool,
         typer.Option("--partial", help="Take what can be read, say what is missing, exit 3."),
     ] = False,
+    skip_damaged: Annotated[
+        bool,
+        typer.Option(
+            "--skip-damaged", help="Leave out what is damaged on disk, say what that is, exit 3."
+        ),
+    ] = False,
     store: StoreOption = None,
     now: NowOption = None,
     as_json: JsonOption = False,
@@ -164,6 +172,7 @@ def read(
         "origin": None if origin is None else parse_moment_text(origin, time_unit),
         "empty": empty,
         "partial": partial,
+        "skip_damaged": skip_damaged,
     }
     bounds = (
         parse_moment_text(start, time_unit),
@@ -255,10 +264,20 @@ def show_readings(
     if readings.is_partial:
         from treering.cli.failures import INCOMPLETE
 
-        names = ", ".join(read.name for read in readings.missing)
+        names = ", ".join(_named(read, readings.precision) for read in readings.missing)
         count = render_count(len(readings.missing), "partition")
         print_note(f"incomplete: {count} could not be read: {names}")
         raise typer.Exit(INCOMPLETE)
+
+
+def _named(read: PartitionRead, precision: Precision) -> str:
+    """Return a partition that is missing, with the event times where not all of it is."""
+    from treering.core.times import render_ts
+
+    inside = read.bucket.interval(precision)
+    if (read.start, read.end) == (inside.start, inside.end):
+        return read.name
+    return f"{read.name} ({render_ts(read.start, precision)} to {render_ts(read.end, precision)})"
 
 
 def _document(readings: Readings, table: str) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from treering.core.series import SeriesRecord
 from treering.core.table import TableSpec
 from treering.core.widths import LEASE_S, History
 from treering.core.write_plan import PartitionWrite
-from treering.errors import SeriesNotFoundError
+from treering.errors import SeriesNotFoundError, TreeringError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +39,10 @@ class PageRead:
         columns: The columns wanted.
         rows_max: The most readings to return.
         cursor: What the previous page said to go on from; None for the first page.
+        is_count: Whether only the number of readings is wanted: an engine that knows it may return
+            a page of that length, however long, whose times mean nothing and which has no columns.
+        on_damage: Is told of what is stored and cannot be read, which an engine then leaves out
+            where it can; None: the read fails.
     """
 
     partition: PartitionRead
@@ -46,6 +50,8 @@ class PageRead:
     columns: tuple[Column, ...]
     rows_max: int
     cursor: Any = None
+    is_count: bool = False
+    on_damage: Callable[[PartitionRead, TreeringError], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+import numpy as np
+
 from treering.core.bucket import Bucket, BucketWidth
 from treering.core.delete_plan import PartitionDelete
 from treering.core.listing import BucketListing, ListedBuckets
@@ -28,7 +30,7 @@ from treering.engine.deletions import Deletion
 from treering.engine.futures import completed
 from treering.engine.protocol import ExpireReport, Page, PageRead, SealReport, TableInfo, WidthNews
 from treering.engine.sqlite.batches import Batch, batches_of, page_of
-from treering.engine.sqlite.block_table import SealRules
+from treering.engine.sqlite.block_table import SealRules, StoredBlock
 from treering.engine.sqlite.catalog import Catalog, dropped
 from treering.engine.sqlite.database import size_on_disk
 from treering.engine.sqlite.folder import (
@@ -48,7 +50,13 @@ from treering.engine.sqlite.sealing import Sealed
 from treering.engine.sqlite.segment_file import DEFAULT_RULES, SegmentFile
 from treering.engine.sqlite.segment_identity import SegmentIdentity, create_segment
 from treering.engine.sqlite.upkeep import inspect_table, run_expire
-from treering.errors import CorruptDataError, EngineError, SchemaMismatchError, StoreClosedError
+from treering.errors import (
+    CorruptDataError,
+    EngineError,
+    SchemaMismatchError,
+    StoreClosedError,
+    TreeringError,
+)
 
 T = TypeVar("T")
 
@@ -404,7 +412,7 @@ class SqliteEngine:
     @contextmanager
     def _held(self, spec: TableSpec, segment: Segment) -> Iterator[SegmentFile | None]:
         """Hold a segment's open file; None where there is none."""
-        with self._opened.pool.lease(self._path(spec, segment)) as slot:
+        with self._here().pool.lease(self._path(spec, segment)) as slot:
             yield slot.current(partial(self._open, spec, segment))
 
     def close(self) -> None:
@@ -485,18 +493,23 @@ class SqliteEngine:
         start, end = part.start, part.end
         if read.cursor is not None:
             start, end = (read.cursor + 1, end) if read.order == "asc" else (start, read.cursor)
+        if read.is_count:
+            return self._count(spec, part)
         found: list[Found] = []
         # One more than wanted tells whether anything is left.
         wanted = read.rows_max + 1
         for segment in self._segments(spec, part, start, end, read.order == "desc"):
-            with self._here().pool.lease(self._path(spec, segment)) as slot:
-                file = slot.current(partial(self._open, spec, segment))
-                if file is None:
-                    continue
-                ask = Ask(
-                    columns=read.columns, start=start, end=end, order=read.order, rows_max=wanted
-                )
-                rows = file.read(part.series, ask)
+            ask = Ask(
+                columns=read.columns,
+                start=start,
+                end=end,
+                order=read.order,
+                rows_max=wanted,
+                on_damage=None if read.on_damage is None else partial(_tell, read),
+            )
+            rows = self._read_segment(spec, segment, read, ask)
+            if rows is None:
+                continue
             found.append(rows)
             wanted -= len(rows[0])
             if not wanted:
@@ -504,6 +517,31 @@ class SqliteEngine:
         if not table_folder(self.folder, spec).is_dir():
             raise dropped(spec)
         return page_of(found, read)
+
+    def _read_segment(
+        self, spec: TableSpec, segment: Segment, read: PageRead, ask: Ask
+    ) -> Found | None:
+        try:
+            with self._held(spec, segment) as file:
+                return None if file is None else file.read(read.partition.series, ask)
+        except CorruptDataError as error:
+            if read.on_damage is None:
+                raise
+            per_s, part = spec.precision.per_s, read.partition
+            inside = max(ask.start, segment.start_s * per_s), min(ask.end, segment.end_s * per_s)
+            read.on_damage(PartitionRead(part.series, part.bucket, *inside), error)
+            return None
+
+    def _count(self, spec: TableSpec, part: PartitionRead) -> Page:
+        count = 0
+        for segment in self._segments(spec, part, part.start, part.end, is_descending=False):
+            with self._held(spec, segment) as file:
+                if file is not None:
+                    count += file.count(part.series, start=part.start, end=part.end)
+        if not table_folder(self.folder, spec).is_dir():
+            raise dropped(spec)
+        # As long as it has to be, of one number.
+        return Page(np.broadcast_to(np.int64(0), count), {})
 
     def _segments(
         self, spec: TableSpec, part: PartitionRead, start: int, end: int, is_descending: bool
@@ -520,6 +558,13 @@ class SqliteEngine:
             starts_s = [start_s for start_s in listed if first_s <= start_s <= last_s]
         for start_s in reversed(starts_s) if is_descending else starts_s:
             yield Segment(start_s, start_s + length_s)
+
+
+def _tell(read: PageRead, block: StoredBlock, error: TreeringError) -> None:
+    part = read.partition
+    start, end = max(part.start, block.first), min(part.end, block.last + 1)
+    assert read.on_damage is not None, "asked to tell nobody"
+    read.on_damage(PartitionRead(part.series, part.bucket, start, end), error)
 
 
 def _delete_from(file: SegmentFile, *, series: str, deletion: Deletion) -> bool:

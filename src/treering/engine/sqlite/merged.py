@@ -20,7 +20,7 @@ from treering.core.read_plan import Order
 from treering.core.schema import Column
 from treering.engine.sqlite.block_body import BlockBody
 from treering.engine.sqlite.block_table import BlockTable, Owner, StoredBlock
-from treering.errors import CorruptDataError, SchemaMismatchError
+from treering.errors import CorruptDataError, SchemaMismatchError, TreeringError
 
 Found = tuple[npt.NDArray[np.int64], dict[str, ColumnData]]
 
@@ -45,7 +45,7 @@ class Ask:
     end: int
     order: Order
     rows_max: int
-    on_damage: Callable[[StoredBlock, Exception], None] | None = None
+    on_damage: Callable[[StoredBlock, TreeringError], None] | None = None
 
     @property
     def is_ascending(self) -> bool:

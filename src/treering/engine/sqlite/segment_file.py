@@ -289,6 +289,28 @@ class SegmentFile:
             rows = self._rows.cells(series_id, ask.columns, wanted)
             return read_merged(self._blocks, owner, blocks, rows, ask)
 
+    def count(self, series: str, *, start: int, end: int) -> int:
+        """Return how many readings there are in ``[start, end)``.
+
+        A block that lies inside and has no rows over it answers by its header.
+        """
+        with self._reading():
+            series_id = self._id_of(series)
+            if series_id is None:
+                return 0
+            owner = Owner(series_id, series)
+            count = self._rows.count(series_id, start, end)
+            for block in self._blocks.between(owner, start, end):
+                body = self._blocks.body(owner, block)
+                inside = max(start, block.first), min(end, block.last + 1)
+                over = self._rows.times(series_id, *inside)
+                if not len(over) and inside == (block.first, block.last + 1):
+                    count += body.checked_count()
+                    continue
+                ts = body.ts[slice(*np.searchsorted(body.ts, inside).tolist())]
+                count += len(ts) - int(np.isin(over, ts).sum())
+        return count
+
     def edge_ts(self, series: str, *, start: int, end: int, is_newest: bool) -> int | None:
         """Return the newest or the oldest event time of ``[start, end)``; None where none is."""
         with self._reading():
@@ -329,15 +351,34 @@ class SegmentFile:
         return after, step.sealed
 
     def give_back(self) -> bool:
-        """Give free pages back to the file system; returns whether there may be more."""
+        """Give free pages, and the log, back to the file system.
+
+        Returns:
+            Whether there may be more.
+        """
         with translated(self.path, "shrinking", waited_s=self._busy_timeout_s):
             (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
             (mode,) = self._connection.execute("PRAGMA auto_vacuum").fetchone()
-            if not free or not mode or not self.is_current():
+            if not self.is_current():
                 return False
-            # SQLite frees a page a step; only a script takes all of them.
-            self._connection.executescript(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})")
-        return bool(free > _VACUUM_PAGES)
+            if free and mode:
+                # SQLite frees a page a step; only a script takes all of them.
+                self._connection.executescript(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})")
+            has_more = bool(mode and free > _VACUUM_PAGES)
+            if not has_more:
+                self._empty_log()
+        return has_more
+
+    def _empty_log(self) -> None:
+        # Where a reader stands in the log, it is emptied another time: no one is waited for.
+        self._connection.execute("PRAGMA busy_timeout=0")
+        try:
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        except sqlite3.OperationalError:
+            pass
+        finally:
+            milliseconds = round(self._busy_timeout_s * 1_000)
+            self._connection.execute(f"PRAGMA busy_timeout={milliseconds}")
 
     def remove(self, name_lock: Callable[[], AbstractContextManager[object]]) -> bool:
         """Unlink the file under its write lock, so that no write is under way in it.
