@@ -34,6 +34,13 @@ _WORTH_A_BLOCK: Final = 32
 _TS_MIN: Final = -(2**63)
 _TS_MAX: Final = 2**63 - 1
 
+BULK_ROWS: Final = 500
+"""So many readings of a span at once are packed at once.
+
+Measured, one double: 500 readings take 0.37 ms as a block, 0.61 ms as rows and 0.92 ms more to seal
+them later; at 250 block and rows take the same, below rows are faster.
+"""
+
 LATE_S: Final = 3_600
 """How long after its end a span stays open for late readings, in seconds."""
 
@@ -53,7 +60,7 @@ class SealRules:
     """
 
     is_on: bool = True
-    bulk_rows: int = 1_000
+    bulk_rows: int = BULK_ROWS
     rows_min: int = 32
     late_s: int = LATE_S
     block_rows_max: int = BLOCK_ROWS_MAX
