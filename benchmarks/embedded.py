@@ -58,7 +58,7 @@ Opener = Callable[[Path], AbstractContextManager[Place]]
 @contextmanager
 def ours(folder: Path) -> Iterator[Place]:
     """Open a table of treering's."""
-    clock = treering.ManualClock(np.datetime64(START_MS, "ms") + np.timedelta64(40, "D"))
+    clock = treering.ManualClock(np.datetime64(START_MS, "ms") + np.timedelta64(2, "D"))
     with treering.open(folder / "store", clock=clock) as store:
         table = store.create("readings", rate="1/s", retention="90d")
 
