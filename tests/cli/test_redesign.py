@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import treering
 from treering.cli.main import app
 from treering.cli.redesign import split_table
 from treering.errors import UsageError
+from treering.testing import LocalCassandra
 
 
 def test_an_address_of_a_table_is_that_of_its_keyspace_and_a_name() -> None:
@@ -44,3 +47,31 @@ def test_what_does_not_go_together_is_refused(arguments: tuple[str, ...], messag
     result = CliRunner().invoke(app, ["design", *arguments, "--json"])
     assert result.exit_code == 2
     assert message in json.loads(result.stderr)["error"]
+
+
+@pytest.mark.cassandra
+def test_what_a_table_has_stands_beside_what_its_rate_asks_for(
+    cassandra_node: LocalCassandra, cassandra_keyspace: str
+) -> None:
+    keyspace = cassandra_keyspace.partition("?")[0].rpartition("/")[2]
+    now = np.datetime64("now", "ms")
+    # Asked for a reading a second, and given one a minute.
+    with treering.open(cassandra_keyspace) as store:
+        table = store.create("readings", rate="1/s", retention="30d")
+        times = now - np.arange(2_000) * np.timedelta64(1, "m")
+        table.write("pump-7", times, value=np.arange(2_000.0))
+    cassandra_node.flush(keyspace)
+    place, _, options = cassandra_keyspace.partition("?")
+    asked = ["design", "--table", f"{place}/readings?{options}", "--rate", "1/min"]
+    result = CliRunner().invoke(app, [*asked, "--json"])
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert "month" in json.dumps(found["design"])
+    shown = CliRunner().invoke(app, asked)
+    assert shown.exit_code == 0, shown.stderr
+    assert "month" in shown.stdout
+    assert "Traceback" not in shown.stdout
+    files = ["--files", str(cassandra_node.data_folders()[0])]
+    by_files = CliRunner().invoke(app, [*asked[:3], *files, "--json"])
+    assert by_files.exit_code == 0, by_files.stderr
+    assert json.loads(by_files.stdout)["design"]
