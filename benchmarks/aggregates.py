@@ -1,15 +1,18 @@
-"""What does a month at 1/s cost as 5-minute means, beside reading all of it for pandas to resample?
+"""What do aggregates cost, beside reading all readings and reducing them?
 
     python -m benchmarks aggregates
 
-Both in time and in memory (the peak of what Python and NumPy allocate), on the embedded engine.
+A month at 1/s as 5-minute means beside pandas, in time and in memory (the peak of what Python and
+NumPy allocate); and a year at 1/s as daily means, for which blocks answer by their statistics,
+beside unpacking and reducing all of it. Both on the embedded engine.
 """
 
 from __future__ import annotations
 
 import tempfile
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +22,68 @@ import treering
 from benchmarks.measure import Result, best_s
 
 PEER = "read all, pandas resample"
+DAILY_PEER = "read all, NumPy by day"
+DAY_ROWS = 86_400
 
 
-def run(*, days: int = 30) -> list[Result]:
-    """Read the same interval as means and as readings that pandas averages, and compare."""
-    rows = days * 86_400
+def run(*, days: int = 30, daily_days: int = 365) -> list[Result]:
+    """Compare both kinds of reads with reading everything."""
+    return [*five_minutes(days=days), daily(days=daily_days)]
+
+
+@contextmanager
+def filled(days: int) -> Iterator[tuple[treering.Table, int, np.ndarray[Any, np.dtype[Any]]]]:
+    """Give a table of a reading a second, when it starts, and its values."""
     with tempfile.TemporaryDirectory() as folder, treering.open(Path(folder) / "store") as store:
-        table = store.create("readings", rate="1/s", retention="1y")
+        table = store.create("readings", rate="1/s", retention="2y")
         end = int(np.datetime64("now", "D").astype("datetime64[ms]").astype(np.int64))
-        times = end - np.arange(rows, dtype=np.int64)[::-1] * 1_000 - 1_000
-        values = np.random.default_rng(4).normal(20, 3, rows).round(2)
-        table.write("s", times, unit="ms", value=values)
+        start = end - days * DAY_ROWS * 1_000
+        values = np.random.default_rng(4).normal(20, 3, days * DAY_ROWS).round(2)
+        for first in range(0, len(values), 10 * DAY_ROWS):
+            part = values[first : first + 10 * DAY_ROWS]
+            times = start + 1_000 * np.arange(first, first + len(part), dtype=np.int64)
+            table.write("s", times, unit="ms", value=part)
+        yield table, start, values
+
+
+def daily(*, days: int) -> Result:
+    """Read daily means, and read all to make them, in the same run."""
+    with filled(days) as (table, start, values):
+        wanted = values.reshape(-1, DAY_ROWS).mean(axis=1)
+
+        def check(found: Any) -> None:
+            assert len(found) == days
+            assert np.allclose(found, wanted, rtol=1e-12)
+
+        def ours() -> Any:
+            return table.read("s", start, unit="ms", every="1d", agg="mean")["value_mean"]
+
+        def peer() -> Any:
+            # Thirty days at a time: a year's readings at once would take half a gigabyte.
+            means = []
+            for first in range(0, days, 30):
+                edges = [start + day * DAY_ROWS * 1_000 for day in (first, min(first + 30, days))]
+                found = table.read("s", *edges, unit="ms")
+                heads = np.flatnonzero(np.diff(found.ts // (DAY_ROWS * 1_000), prepend=-1))
+                lengths = np.diff(heads, append=len(found))
+                means.append(np.add.reduceat(np.asarray(found["value"]), heads) / lengths)
+            return np.concatenate(means)
+
+        ours_s, peer_s = best_s(ours, check), best_s(peer, check)
+    return Result(
+        name=f"embedded: {days} days at 1/s as daily means",
+        ours=len(values) / ours_s,
+        peer=len(values) / peer_s,
+        peer_name=DAILY_PEER,
+        unit="readings/s",
+        budget=10.0 if days >= 30 else None,
+    )
+
+
+def five_minutes(*, days: int) -> list[Result]:
+    """Read the same interval as means and as readings that pandas averages, and compare."""
+    with filled(days) as (table, start, values):
+        rows = len(values)
         wanted = values.reshape(-1, 300).mean(axis=1)
 
         def check(found: Any) -> None:
@@ -37,10 +91,10 @@ def run(*, days: int = 30) -> list[Result]:
             assert np.allclose(found, wanted, rtol=1e-12)
 
         def ours() -> Any:
-            return table.read("s", int(times[0]), unit="ms", every="5m", agg="mean")["value_mean"]
+            return table.read("s", start, unit="ms", every="5m", agg="mean")["value_mean"]
 
         def peer() -> Any:
-            frame = table.read("s", int(times[0]), unit="ms").to_pandas()
+            frame = table.read("s", start, unit="ms").to_pandas()
             return frame.set_index("ts")["value"].resample("5min").mean().to_numpy()
 
         speeds = [rows / best_s(work, check) for work in (ours, peer)]

@@ -9,9 +9,13 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
 
 from treering.core.aggregate import aggregate_columns, parse_aggregates
+from treering.core.aggregate_blocks import blocks_that_answer
 from treering.core.aggregate_result import Aggregation, SeriesTotals
 from treering.core.read_plan import PartitionRead, ReadPlan
 from treering.core.time_steps import (
@@ -26,6 +30,9 @@ from treering.engine.protocol import Page
 from treering.errors import UsageError
 from treering.intake import parse_zone
 from treering.readings import Part, Readings, readings_from_parts
+
+if TYPE_CHECKING:
+    from treering.core.block import BlockStats
 
 Empty = Literal["absent", "null"]
 
@@ -162,8 +169,17 @@ class StepTotals:
         self._latest = series
         if series not in self._totals:
             self._totals[series] = SeriesTotals(self._what)
-        self._totals[series].add(page.ts, dict(page.columns))
-        self.rows[series] += len(page)
+        totals = self._totals[series]
+        before = totals.rows
+        if len(page):
+            totals.add(page.ts, dict(page.columns))
+        totals.add_blocks(page.stats)
+        self.rows[series] += totals.rows - before
+
+    def answers(self, blocks: Sequence[BlockStats]) -> npt.NDArray[np.bool_]:
+        """Return which blocks tell by their statistics all that is asked of their readings."""
+        what = self._what
+        return blocks_that_answer(blocks, what.steps, what.columns, what.aggregates)
 
     def result(self, missing: tuple[PartitionRead, ...]) -> Readings:
         """Return the steps of every series as readings, in the order of the plan."""

@@ -27,7 +27,7 @@ from treering.core.listing import (
 from treering.core.read_plan import PartitionRead, ReadPlan
 from treering.core.table import TableSpec
 from treering.core.widths import History, all_widths
-from treering.engine.protocol import Page
+from treering.engine.protocol import Answers, Page
 from treering.errors import CorruptDataError, EngineError, EngineTimeoutError, TreeringError
 from treering.fanout.listing import ListFanOut
 from treering.fanout.read import ReadFanOut
@@ -89,7 +89,11 @@ class Reading:
         """Return what is planned by step, and how many readings each series had."""
         totals = StepTotals(plan, aggregation)
         missing = yield from self._pages(
-            plan, totals.take, partial=partial, skip_damaged=skip_damaged
+            plan,
+            totals.take,
+            partial=partial,
+            skip_damaged=skip_damaged,
+            answers=totals.answers,
         )
         return totals.result(missing), totals.rows
 
@@ -111,6 +115,7 @@ class Reading:
         partial: bool = False,
         skip_damaged: bool = False,
         is_count: bool = False,
+        answers: Answers | None = None,
     ) -> Steps[tuple[PartitionRead, ...]]:
         """Have every page taken, in order; return what stayed failed, and what was left out."""
         fan_out = ReadFanOut(plan, self.context.permits, partial=partial)
@@ -122,7 +127,7 @@ class Reading:
 
         def submit(request: Any) -> Future[Any]:
             told = on_damage if skip_damaged else None
-            read = replace(request[1], is_count=is_count, on_damage=told)
+            read = replace(request[1], is_count=is_count, on_damage=told, answers=answers)
             return self.context.engine.submit_read(self.spec, read)
 
         def on_step() -> None:

@@ -166,14 +166,29 @@ def _reduce(
     return ColumnPartial(
         steps=heads,
         counts=(ends - starts).astype(np.int64),
-        least=np.minimum.reduceat(values, starts) if Aggregate.MIN in wanted else None,
-        largest=np.maximum.reduceat(values, starts) if Aggregate.MAX in wanted else None,
+        least=_extremes(values, starts, np.minimum) if Aggregate.MIN in wanted else None,
+        largest=_extremes(values, starts, np.maximum) if Aggregate.MAX in wanted else None,
         sums=_sums_of(values, steps, starts) if wanted & _SUMMED else None,
         first=values[starts] if wanted & _ENDS else None,
         first_ts=ts[starts] if wanted & _ENDS else None,
         last=values[ends - 1] if wanted & _ENDS else None,
         last_ts=ts[ends - 1] if wanted & _ENDS else None,
     )
+
+
+def _extremes(
+    values: npt.NDArray[Any], starts: npt.NDArray[np.intp], ufunc: np.ufunc
+) -> npt.NDArray[Any]:
+    """Return the least or largest of each run; of zeros -0.0 is the lesser one, as in blocks."""
+    found: npt.NDArray[Any] = ufunc.reduceat(values, starts)
+    if values.dtype.kind != "f" or not len(found) or (found != 0).all():
+        return found
+    # To NumPy 0.0 and -0.0 are equal, and which one it returns depends on their order.
+    is_positive = ~np.signbit(values)
+    among = (values == 0) & (is_positive if ufunc is np.maximum else ~is_positive)
+    has_wanted = np.logical_or.reduceat(among, starts)
+    zeros = np.where(has_wanted == (ufunc is np.maximum), 0.0, -0.0).astype(values.dtype)
+    return np.where(found == 0, zeros, found)
 
 
 def _sums_of(
@@ -239,7 +254,7 @@ def _reduced(
     order: npt.NDArray[np.intp],
     starts: npt.NDArray[np.intp],
 ) -> npt.NDArray[Any] | None:
-    return None if values is None else ufunc.reduceat(values[order], starts)
+    return None if values is None else _extremes(values[order], starts, ufunc)
 
 
 def _joined(arrays: Sequence[npt.NDArray[Any] | None]) -> npt.NDArray[Any] | None:

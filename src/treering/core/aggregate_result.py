@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
 import numpy.typing as npt
 
 from treering.core.aggregate import Aggregate, ColumnPartial, Partial, combine, reduce_page
+from treering.core.aggregate_blocks import partial_of_stats
 from treering.core.columns import ColumnData, concat_columns
 from treering.core.schema import Column
 from treering.core.step_sums import FloatSums, IntegerSums
@@ -18,11 +19,17 @@ from treering.core.times import render_ts
 from treering.core.units import Precision
 from treering.errors import UsageError
 
+if TYPE_CHECKING:
+    from treering.core.block import BlockStats
+
 IntArray = npt.NDArray[np.int64]
 Page = tuple[IntArray, dict[str, ColumnData]]
 
 REDUCE_ROWS = 32_768
 """How many readings are gathered before they are reduced: small pages cost little each."""
+
+REDUCE_BLOCKS = 1_024
+"""The same of blocks whose statistics are taken."""
 
 _COMBINE_STEPS = 4_096
 
@@ -58,6 +65,7 @@ class SeriesTotals:
         self._what = aggregation
         self._pages: list[Page] = []
         self._pages_rows = 0
+        self._blocks: list[BlockStats] = []
         self._parts: list[Partial] = []
         self._parts_steps = 0
         self._settled_steps = 0
@@ -70,9 +78,20 @@ class SeriesTotals:
         if self._pages_rows >= REDUCE_ROWS:
             self._reduce()
 
+    def add_blocks(self, blocks: Sequence[BlockStats]) -> None:
+        """Take readings by what blocks say of them, where ``blocks_that_answer`` named those."""
+        self.rows += sum(block.count for block in blocks)
+        self._blocks += blocks
+        if len(self._blocks) >= REDUCE_BLOCKS:
+            self._reduce_blocks()
+
     def settle(self) -> None:
         """Reduce what was gathered; nothing else of this series is to come soon."""
         self._reduce()
+        self._reduce_blocks()
+        self._combine()
+
+    def _combine(self) -> None:
         if len(self._parts) > 1:
             self._parts = [combine(self._parts)]
         self._settled_steps = self._parts_steps = sum(map(_size, self._parts))
@@ -85,6 +104,12 @@ class SeriesTotals:
         places = self._what.steps.places_of(ts)
         self._take(reduce_page(places, ts, columns, self._what.aggregates))
 
+    def _reduce_blocks(self) -> None:
+        blocks, self._blocks = self._blocks, []
+        if blocks:
+            what = self._what
+            self._take(partial_of_stats(blocks, what.steps, what.columns, what.aggregates))
+
     def add_part(self, part: Partial, rows: int) -> None:
         """Take readings that were reduced already, such as the statistics of blocks."""
         self.rows += rows
@@ -95,7 +120,7 @@ class SeriesTotals:
         self._parts_steps += _size(part)
         # Doubling each time: every step is combined a few times in all.
         if self._parts_steps > 2 * self._settled_steps + _COMBINE_STEPS:
-            self.settle()
+            self._combine()
 
     def result(self, series: str) -> Page:
         """Return the starts of the steps, ascending, and their columns.

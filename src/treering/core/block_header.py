@@ -172,6 +172,18 @@ def _render_column(name: str, column: ColumnParts) -> list[bytes]:
     return [head, text, raw_stats]
 
 
+def header_bytes_of(beginning: bytes) -> int:
+    """Return how long a block's header says that it is, not more than one may be.
+
+    Args:
+        beginning: The first bytes of a block, of which nothing was checked yet.
+    """
+    if len(beginning) < _START.size:
+        return 0
+    header_bytes = int(_START.unpack_from(beginning)[4])
+    return min(header_bytes, _HEADER_BYTES_MAX)
+
+
 def parse_header(block: bytes, *, place: str, is_whole: bool) -> Header:
     """Return the header of a block, or of its beginning.
 

@@ -7,10 +7,10 @@ promise here is stated once as a test, which every engine passes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,12 @@ from treering.core.widths import LEASE_S, History
 from treering.core.write_plan import PartitionWrite
 from treering.errors import SeriesNotFoundError, TreeringError
 
+if TYPE_CHECKING:
+    from treering.core.block import BlockStats
+
+Answers = Callable[[Sequence["BlockStats"]], npt.NDArray[np.bool_]]
+"""Says which of some blocks answer by their statistics alone."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRead:
@@ -43,6 +49,9 @@ class PageRead:
             a page of that length, however long, whose times mean nothing and which has no columns.
         on_damage: Is told of what is stored and cannot be read, which an engine then leaves out
             where it can; None: the read fails.
+        answers: Which blocks need not be unpacked, where only aggregates are wanted: an engine that
+            keeps blocks may give the statistics of those in place of their readings; None: readings
+            are wanted.
     """
 
     partition: PartitionRead
@@ -52,22 +61,29 @@ class PageRead:
     cursor: Any = None
     is_count: bool = False
     on_damage: Callable[[PartitionRead, TreeringError], None] | None = None
+    answers: Answers | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
     """Consecutive readings of one partition, in the order that was asked for.
 
+    Each reading of the stretch of event time that a page covers is either in its arrays or in one
+    of its blocks.
+
     Attributes:
         ts: Event times in ticks of the table's precision, int64, shape (n,).
         columns: The columns that were asked for, each of n values.
         cursor: Where to go on; None where the partition has no more. A page may be empty and
             still have a cursor.
+        stats: Blocks that answer by their statistics, where that was asked for; they lie between
+            the readings of ``ts``, and count neither in its length nor towards ``rows_max``.
     """
 
     ts: npt.NDArray[np.int64]
     columns: Mapping[str, ColumnData]
     cursor: Any = None
+    stats: tuple[BlockStats, ...] = ()
 
     def __len__(self) -> int:
         return len(self.ts)

@@ -121,7 +121,7 @@ class _Lane:
         partition.cursor = page.cursor
         partition.is_complete = page.cursor is None
         partition.rows += len(page)
-        if len(page):
+        if len(page) or page.stats:
             partition.pages.append(page)
             if self._limit is not None:
                 self._look_ahead = 1

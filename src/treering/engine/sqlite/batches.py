@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ from treering.core.table import TableSpec
 from treering.core.write_plan import PartitionWrite
 from treering.engine.protocol import Page, PageRead
 from treering.engine.sqlite.cells import encode_column
+
+if TYPE_CHECKING:
+    from treering.core.block import BlockStats
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +111,14 @@ def _without_empty(write: PartitionWrite) -> PartitionWrite:
 
 
 def page_of(
-    found: Sequence[tuple[npt.NDArray[np.int64], dict[str, ColumnData]]], read: PageRead
+    found: Sequence[tuple[npt.NDArray[np.int64], dict[str, ColumnData]]],
+    stats: Sequence[BlockStats],
+    read: PageRead,
 ) -> Page:
-    """Return a page of what segments gave, in reading order: one reading more tells of a next."""
+    """Return a page of what segments gave, in reading order: one reading more tells of a next.
+
+    Of the blocks that answered, those behind the last reading of the page are left to the next.
+    """
     ts = (
         found[0][0]
         if len(found) == 1
@@ -121,10 +129,12 @@ def page_of(
         for column in read.columns
     }
     if len(ts) <= read.rows_max:
-        return Page(ts, columns)
-    kept = slice(0, read.rows_max)
+        return Page(ts, columns, stats=tuple(stats))
+    kept, cursor = slice(0, read.rows_max), int(ts[read.rows_max - 1])
     return Page(
         ts[kept],
         {name: data.take(kept) for name, data in columns.items()},
-        int(ts[read.rows_max - 1]),
+        cursor,
+        # No reading lies within a block that answered, so each is on one side of the cursor.
+        tuple(s for s in stats if (s.last_ts < cursor) == (read.order == "asc")),
     )

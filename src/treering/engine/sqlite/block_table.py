@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from treering.core.block_header import BLOCK_ROWS_MAX
+from treering.core.block import BlockStats, read_stats
+from treering.core.block_header import BLOCK_ROWS_MAX, header_bytes_of
 from treering.core.fold import Cells, fold, without_dead
 from treering.core.span import span_length_s
 from treering.core.times import render_ts
@@ -30,6 +31,9 @@ from treering.errors import CorruptDataError, SchemaMismatchError
 
 _WORTH_A_BLOCK: Final = 32
 """How many times more readings a full block may have than those that begin the next one."""
+
+_HEAD_BYTES: Final = 1_024
+"""Enough for the header of a block of ten columns."""
 
 _TS_MIN: Final = -(2**63)
 _TS_MAX: Final = 2**63 - 1
@@ -186,6 +190,26 @@ class BlockTable:
             last=block.last,
         )
         return self._kept if self._kept is not None and found == self._kept else found
+
+    def stats(self, block: StoredBlock) -> BlockStats | None:
+        """Return what a block says about its readings, by its header alone.
+
+        None where that cannot be believed; whoever unpacks the block says why. Looked at are the
+        checksum of the header, its version and bounds, and whether count, first and last time are
+        those that the file has of the block; not the readings.
+        """
+        try:
+            found = read_stats(self._head(block))
+        except (CorruptDataError, SchemaMismatchError, sqlite3.Error):
+            return None
+        said = (found.count, found.first_ts, found.last_ts, found.precision)
+        wanted = (block.count, block.first, block.last, self._precision)
+        return found if said == wanted else None
+
+    def _head(self, block: StoredBlock) -> bytes:
+        with self._connection.blobopen("blocks", "body", block.id, readonly=True) as body:
+            head = body.read(_HEAD_BYTES)
+            return head + body.read(max(header_bytes_of(head) - len(head), 0))
 
     def keep(self, body: BlockBody | None) -> None:
         """Keep one unpacked block at hand."""

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -57,6 +57,9 @@ from treering.errors import (
     StoreClosedError,
     TreeringError,
 )
+
+if TYPE_CHECKING:
+    from treering.core.block import BlockStats
 
 T = TypeVar("T")
 
@@ -496,6 +499,7 @@ class SqliteEngine:
         if read.is_count:
             return self._count(spec, part)
         found: list[Found] = []
+        stats: list[BlockStats] = []
         # One more than wanted tells whether anything is left.
         wanted = read.rows_max + 1
         for segment in self._segments(spec, part, start, end, read.order == "desc"):
@@ -506,21 +510,24 @@ class SqliteEngine:
                 order=read.order,
                 rows_max=wanted,
                 on_damage=None if read.on_damage is None else partial(_tell, read),
+                answers=read.answers,
             )
-            rows = self._read_segment(spec, segment, read, ask)
-            if rows is None:
+            there = self._read_segment(spec, segment, read, ask)
+            if there is None:
                 continue
+            rows, answered = there
             found.append(rows)
+            stats += answered
             wanted -= len(rows[0])
             if not wanted:
                 break
         if not table_folder(self.folder, spec).is_dir():
             raise dropped(spec)
-        return page_of(found, read)
+        return page_of(found, stats, read)
 
     def _read_segment(
         self, spec: TableSpec, segment: Segment, read: PageRead, ask: Ask
-    ) -> Found | None:
+    ) -> tuple[Found, list[BlockStats]] | None:
         try:
             with self._held(spec, segment) as file:
                 return None if file is None else file.read(read.partition.series, ask)

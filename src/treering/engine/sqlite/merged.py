@@ -18,6 +18,7 @@ from treering.core.columns import ColumnData
 from treering.core.fold import Cells, concat_values, fold
 from treering.core.read_plan import Order
 from treering.core.schema import Column
+from treering.engine.protocol import Answers
 from treering.engine.sqlite.block_body import BlockBody
 from treering.engine.sqlite.block_table import BlockTable, Owner, StoredBlock
 from treering.errors import CorruptDataError, SchemaMismatchError, TreeringError
@@ -38,6 +39,7 @@ class Ask:
         order: By event time.
         rows_max: The most readings.
         on_damage: Is told of a block that cannot be read, which is then left out; None to raise.
+        answers: Which blocks answer by their statistics; None where readings are wanted.
     """
 
     columns: Sequence[Column]
@@ -46,6 +48,7 @@ class Ask:
     order: Order
     rows_max: int
     on_damage: Callable[[StoredBlock, TreeringError], None] | None = None
+    answers: Answers | None = None
 
     @property
     def is_ascending(self) -> bool:

@@ -65,8 +65,7 @@ class RowTable:
             statements = sql.write_sql(written, self._columns)
             self._write_sql[written] = statements
         ts = batch.ts.tolist()
-        first_last = (series_id, ts[0], ts[-1])
-        is_fresh = self._connection.execute(sql.ANY_READING, first_last).fetchone() is None
+        is_fresh = not self.has_any(series_id, ts[0], ts[-1])
         self._connection.executemany(
             statements.insert if is_fresh else statements.upsert,
             zip(repeat(series_id), ts, *batch.bound(), repeat(batch.write_us)),
@@ -116,6 +115,11 @@ class RowTable:
         """Return how many rows ``[start, end)`` has, counting no further than the limit."""
         found = self._connection.execute(sql.COUNT_READINGS, (series_id, start, end, limit))
         return int(found.fetchone()[0])
+
+    def has_any(self, series_id: int, first: int, last: int) -> bool:
+        """Return whether there is a row from ``first`` to ``last``, both included."""
+        found = self._connection.execute(sql.ANY_READING, (series_id, first, last))
+        return found.fetchone() is not None
 
     def count_all(self, *, limit: int) -> int:
         """Return how many rows there are of all series, counting no further than the limit."""

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from treering.core.columns import empty_column
 from treering.core.schema import Column
 from treering.engine.deletions import Deletion, dead_mask, with_deletion
 from treering.engine.sqlite import sql
+from treering.engine.sqlite.answered import find_answered
 from treering.engine.sqlite.batches import Batch
 from treering.engine.sqlite.block_table import BlockTable, Owner, SealRules, Territory
 from treering.engine.sqlite.database import (
@@ -46,6 +47,9 @@ from treering.errors import (
     TreeringError,
     UsageError,
 )
+
+if TYPE_CHECKING:
+    from treering.core.block import BlockStats
 
 DEFAULT_RULES: Final = SealRules()
 
@@ -269,8 +273,11 @@ class SegmentFile:
             self._ids.clear()
         self._ids[series] = series_id
 
-    def read(self, series: str, ask: Ask) -> Found:
+    def read(self, series: str, ask: Ask) -> tuple[Found, list[BlockStats]]:
         """Return up to ``rows_max`` event times in ``[start, end)``, in order, and their values.
+
+        Where it is asked for, blocks that answer by their statistics come as those instead, also
+        such as lie behind the last of the readings. Both are of one moment.
 
         Raises:
             CorruptDataError: The file, or a block, is damaged where the read touches it.
@@ -279,15 +286,23 @@ class SegmentFile:
         with self._reading():
             series_id = self._id_of(series)
             if series_id is None:
-                return _nothing(ask.columns)
+                return _nothing(ask.columns), []
             self._remember(series, series_id)
             owner = Owner(series_id, series)
             blocks = self._blocks.between(owner, ask.start, ask.end)
             wanted = RowRange(start=ask.start, end=ask.end, order=ask.order, limit=ask.rows_max)
-            if not blocks:
-                return self._rows.read(series_id, ask.columns, wanted)
+            answered = find_answered(
+                self._blocks,
+                blocks,
+                ask,
+                lambda block: self._rows.has_any(series_id, block.first, block.last),
+            )
+            left = [block for block in blocks if block not in answered]
+            stats = list(answered.values())
+            if not left:
+                return self._rows.read(series_id, ask.columns, wanted), stats
             rows = self._rows.cells(series_id, ask.columns, wanted)
-            return read_merged(self._blocks, owner, blocks, rows, ask)
+            return read_merged(self._blocks, owner, left, rows, ask), stats
 
     def count(self, series: str, *, start: int, end: int) -> int:
         """Return how many readings there are in ``[start, end)``.
