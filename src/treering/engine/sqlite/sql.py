@@ -212,7 +212,8 @@ BLOCK_AFTER: Final = (
     "SELECT span_start FROM blocks WHERE series = ? AND span_start > ? AND span_start < ? "
     "ORDER BY span_start LIMIT 1"
 )
-BLOCK_BODY: Final = "SELECT body FROM blocks WHERE id = ?"
+# Whatever stands there is taken as bytes: a file may be damaged so that SQLite takes it.
+BLOCK_BODY: Final = "SELECT CAST(body AS BLOB) FROM blocks WHERE id = ?"
 ADD_BLOCK: Final = (
     "INSERT INTO blocks(series, span_start, first, last, count, body) VALUES(?, ?, ?, ?, ?, ?)"
 )
