@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treering.core.aggregate import aggregate_columns, parse_aggregates
-from treering.core.aggregate_blocks import blocks_that_answer
+from treering.core.aggregate_blocks import blocks_that_answer, blocks_that_may_answer
 from treering.core.aggregate_result import Aggregation, SeriesTotals
 from treering.core.read_plan import PartitionRead, ReadPlan
 from treering.core.time_steps import (
@@ -175,6 +175,13 @@ class StepTotals:
             totals.add(page.ts, dict(page.columns))
         totals.add_blocks(page.stats)
         self.rows[series] += totals.rows - before
+
+    def may_answer(
+        self, first_ts: npt.NDArray[np.int64], last_ts: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.bool_]:
+        """Return which blocks are worth asking, by the times of their first and last readings."""
+        what = self._what
+        return blocks_that_may_answer(first_ts, last_ts, what.steps, what.columns, what.aggregates)
 
     def answers(self, blocks: Sequence[BlockStats]) -> npt.NDArray[np.bool_]:
         """Return which blocks tell by their statistics all that is asked of their readings."""

@@ -93,7 +93,7 @@ class Reading:
             totals.take,
             partial=partial,
             skip_damaged=skip_damaged,
-            answers=totals.answers,
+            answers=totals,
         )
         return totals.result(missing), totals.rows
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import replace
@@ -234,6 +234,24 @@ def test_statistics_of_another_block_are_not_taken(
 
 # Laws
 
+
+class Some:
+    """Lets blocks answer by when they begin."""
+
+    def __init__(self, length: int, every: int) -> None:
+        self._length = length
+        self._every = every
+
+    def may_answer(self, first_ts: Any, last_ts: Any) -> Any:
+        assert len(first_ts) > 0
+        assert (first_ts <= last_ts).all()
+        return first_ts // self._length % 5 != 1
+
+    def answers(self, blocks: Sequence[BlockStats]) -> Any:
+        assert len(blocks) > 0
+        return np.array([block.first_ts // self._length % self._every == 0 for block in blocks])
+
+
 NUMBERS = st.none() | st.sampled_from(
     [0.0, -0.0, math.nan, math.inf, -math.inf, 0.1, 1.7e308, -3.0]
 )
@@ -384,14 +402,10 @@ def test_pages_and_their_blocks_hold_each_reading_once_whichever_blocks_answer(
     part = PartitionRead("s", bucket, max(start, within.start), min(end, within.end))
     columns = tuple(column for column in spec.columns if column.name in "di")
 
-    def answers(blocks: Any) -> Any:
-        assert len(blocks) > 0
-        return np.array([block.first_ts // TICK_MS % chosen == 0 for block in blocks])
-
     request = PageRead(partition=part, order=order, columns=columns, rows_max=rows_max)
     whole = memory.submit_read(specs[0], replace(request, rows_max=1_000)).result()
     wanted = sorted(whole.ts.tolist())
-    check_pages(sealing, specs[1], replace(request, answers=answers), wanted)
+    check_pages(sealing, specs[1], replace(request, answers=Some(TICK_MS, chosen)), wanted)
     sealing.close()
 
 
@@ -407,7 +421,7 @@ def test_blocks_behind_the_last_reading_of_a_page_are_left_to_the_next(
         order=order,
         columns=spec.columns,
         rows_max=5_000,
-        answers=lambda blocks: np.array([b.first_ts // SPAN_MS % 2 == 0 for b in blocks]),
+        answers=Some(SPAN_MS, 2),
     )
     check_pages(engine, spec, request, seconds(86_400))
     assert engine.taken() == (3 * 14_400, 3)

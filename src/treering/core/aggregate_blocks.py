@@ -29,6 +29,28 @@ Placed = tuple[int, "BlockStats", "ColumnStats"]
 """The step that a block lies in, the block, and a column of it with at least one number."""
 
 
+def blocks_that_may_answer(
+    first_ts: npt.NDArray[np.int64],
+    last_ts: npt.NDArray[np.int64],
+    steps: TimeSteps,
+    columns: Sequence[Column],
+    aggregates: Collection[Aggregate],
+) -> npt.NDArray[np.bool_]:
+    """Return of which blocks it is worth to look at the statistics; of no others any answers.
+
+    Args:
+        first_ts: The event times of their first readings.
+        last_ts: Those of their last ones.
+        steps: How time is cut; it holds all these times.
+        columns: What is read of them.
+        aggregates: What is asked of each column.
+    """
+    if any(not c.type.is_numeric for c in columns) and not set(aggregates) <= {Aggregate.COUNT}:
+        return np.zeros(len(first_ts), dtype=np.bool_)
+    is_inside: npt.NDArray[np.bool_] = steps.places_of(first_ts) == steps.places_of(last_ts)
+    return is_inside
+
+
 def blocks_that_answer(
     blocks: Sequence[BlockStats],
     steps: TimeSteps,

@@ -31,8 +31,19 @@ from treering.errors import SeriesNotFoundError, TreeringError
 if TYPE_CHECKING:
     from treering.core.block import BlockStats
 
-Answers = Callable[[Sequence["BlockStats"]], npt.NDArray[np.bool_]]
-"""Says which of some blocks answer by their statistics alone."""
+
+class Answers(Protocol):
+    """Says which blocks do by their statistics alone; both are asked of blocks wholly wanted."""
+
+    def may_answer(
+        self, first_ts: npt.NDArray[np.int64], last_ts: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.bool_]:
+        """Return which may, by the times of their first and last readings."""
+        ...
+
+    def answers(self, blocks: Sequence[BlockStats]) -> npt.NDArray[np.bool_]:
+        """Return which of those that may do so, by what they say."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

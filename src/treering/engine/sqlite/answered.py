@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from treering.engine.protocol import Answers
 from treering.engine.sqlite.block_table import BlockTable, StoredBlock
 from treering.engine.sqlite.merged import Ask
@@ -18,10 +20,8 @@ from treering.engine.sqlite.merged import Ask
 if TYPE_CHECKING:
     from treering.core.block import BlockStats
 
-_FIRST: Final = 4
-"""How many blocks are asked about at first: about those of a page of readings."""
-
-_GROUP_MAX: Final = 1_024
+_GROUP: Final = 16
+"""How many blocks are asked about at once; so many headers a page may be read in vain."""
 
 
 def find_answered(
@@ -32,8 +32,7 @@ def find_answered(
 ) -> dict[StoredBlock, BlockStats]:
     """Return the blocks that answer, each with what it says.
 
-    Blocks are looked at in the page's order, and no further than the page reaches at most: where
-    none answers, few headers are read in vain.
+    Blocks are looked at in the page's order, and no further than the page reaches at most.
 
     Args:
         table: Where the blocks are.
@@ -45,27 +44,29 @@ def find_answered(
     if ask.answers is None:
         return found
     inside = [block for block in blocks if ask.start <= block.first and block.last < ask.end]
-    if not ask.is_ascending:
-        inside.reverse()
+    if not inside:
+        return found
+    may = ask.answers.may_answer(
+        np.array([block.first for block in inside], dtype=np.int64),
+        np.array([block.last for block in inside], dtype=np.int64),
+    )
     names = {column.name for column in ask.columns}
-    at, size, readings = 0, _FIRST, 0
-    while at < len(inside) and readings < ask.rows_max:
-        group = inside[at : at + size]
+    asked = list(zip(inside, may.tolist(), strict=True))[:: 1 if ask.is_ascending else -1]
+    at, readings = 0, 0
+    while at < len(asked) and readings < ask.rows_max:
         told: dict[StoredBlock, BlockStats] = {}
-        for block in group:
-            stats = None if has_rows(block) else table.stats(block)
+        for block, may_answer in asked[at : at + _GROUP]:
+            stats = table.stats(block) if may_answer and not has_rows(block) else None
             if stats is not None and names <= stats.columns.keys():
                 told[block] = stats
-        answering = _chosen(told, ask.answers)
-        found |= answering
-        readings += sum(block.count for block in group if block not in answering)
-        at += size
-        size = min(2 * size, _GROUP_MAX) if 2 * len(answering) >= len(group) else _FIRST
+        found |= _chosen(told, ask.answers)
+        readings += sum(b.count for b, _ in asked[at : at + _GROUP] if b not in found)
+        at += _GROUP
     return found
 
 
 def _chosen(told: dict[StoredBlock, BlockStats], answers: Answers) -> dict[StoredBlock, BlockStats]:
     if not told:
         return {}
-    mask = answers(tuple(told.values())).tolist()
+    mask = answers.answers(tuple(told.values())).tolist()
     return {block: told[block] for block, is_chosen in zip(told, mask, strict=True) if is_chosen}

@@ -9,6 +9,7 @@ is packed before anything is changed.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -157,13 +158,19 @@ class BlockTable:
 
     def between(self, owner: Owner, start: int, end: int) -> list[StoredBlock]:
         """Return the blocks that may hold event times of ``[start, end)``, ascending."""
+        return list(self._between(owner, start, end))
+
+    def _between(
+        self, owner: Owner, start: int, end: int, *, is_descending: bool = False
+    ) -> Iterator[StoredBlock]:
         if not self._is_there:
-            return []
+            return
         rows = self._connection.execute(
-            sql.BLOCKS_BETWEEN,
+            sql.BLOCKS_BETWEEN_BACKWARDS if is_descending else sql.BLOCKS_BETWEEN,
             (owner.id, max(start - start % self.span(), _TS_MIN), end, start, end),
         )
-        return [StoredBlock(*row) for row in rows]
+        for row in rows:
+            yield StoredBlock(*row)
 
     def territory(self, owner: Owner, ts: int) -> Territory:
         """Return the territory that an event time lies in."""
@@ -285,8 +292,7 @@ class BlockTable:
 
     def edge_ts(self, owner: Owner, start: int, end: int, *, is_newest: bool) -> int | None:
         """Return the newest or the oldest event time of ``[start, end)`` in blocks."""
-        blocks = self.between(owner, start, end)
-        for block in reversed(blocks) if is_newest else blocks:
+        for block in self._between(owner, start, end, is_descending=is_newest):
             edge = block.last if is_newest else block.first
             if start <= edge < end:
                 return edge

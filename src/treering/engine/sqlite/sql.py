@@ -205,6 +205,7 @@ BLOCKS_BETWEEN: Final = (
     f"{_BLOCK}AND span_start >= ? AND span_start < ? AND last >= ? AND first < ? "
     "ORDER BY span_start"
 )
+BLOCKS_BETWEEN_BACKWARDS: Final = f"{BLOCKS_BETWEEN} DESC"
 BLOCK_UP_TO: Final = (
     f"{_BLOCK}AND span_start >= ? AND span_start <= ? ORDER BY span_start DESC LIMIT 1"
 )
