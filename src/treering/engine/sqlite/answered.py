@@ -28,7 +28,7 @@ def find_answered(
     table: BlockTable,
     blocks: Sequence[StoredBlock],
     ask: Ask,
-    has_rows: Callable[[StoredBlock], bool],
+    has_rows: Callable[[int, int], bool],
 ) -> dict[StoredBlock, BlockStats]:
     """Return the blocks that answer, each with what it says.
 
@@ -38,7 +38,7 @@ def find_answered(
         table: Where the blocks are.
         blocks: Those that may hold event times wanted, ascending.
         ask: What is wanted.
-        has_rows: Whether there are rows within a block, from its first to its last event time.
+        has_rows: Whether there are rows from one event time to another, both included.
     """
     found: dict[StoredBlock, BlockStats] = {}
     if ask.answers is None:
@@ -54,13 +54,18 @@ def find_answered(
     asked = list(zip(inside, may.tolist(), strict=True))[:: 1 if ask.is_ascending else -1]
     at, readings = 0, 0
     while at < len(asked) and readings < ask.rows_max:
+        group = asked[at : at + _GROUP]
+        edges = sorted((group[0][0], group[-1][0]), key=lambda block: block.first)
+        is_free = not has_rows(edges[0].first, edges[1].last)
         told: dict[StoredBlock, BlockStats] = {}
-        for block, may_answer in asked[at : at + _GROUP]:
-            stats = table.stats(block) if may_answer and not has_rows(block) else None
+        for block, may_answer in group:
+            if not may_answer or not (is_free or not has_rows(block.first, block.last)):
+                continue
+            stats = table.stats(block)
             if stats is not None and names <= stats.columns.keys():
                 told[block] = stats
         found |= _chosen(told, ask.answers)
-        readings += sum(b.count for b, _ in asked[at : at + _GROUP] if b not in found)
+        readings += sum(block.count for block, _ in group if block not in found)
         at += _GROUP
     return found
 

@@ -295,7 +295,7 @@ class SegmentFile:
                 self._blocks,
                 blocks,
                 ask,
-                lambda block: self._rows.has_any(series_id, block.first, block.last),
+                lambda first, last: self._rows.has_any(series_id, first, last),
             )
             left = [block for block in blocks if block not in answered]
             stats = list(answered.values())
