@@ -13,7 +13,11 @@ from hypothesis import strategies as st
 
 from tests.core.test_aggregate import STEPS, Reading, aggregates_of, series
 from treering.core.aggregate import Aggregate
-from treering.core.aggregate_blocks import blocks_that_answer, partial_of_stats
+from treering.core.aggregate_blocks import (
+    blocks_that_answer,
+    blocks_that_may_answer,
+    partial_of_stats,
+)
 from treering.core.aggregate_result import Aggregation, SeriesTotals
 from treering.core.block import BlockStats, pack_block, read_stats
 from treering.core.columns import ColumnData, column_from_list
@@ -78,6 +82,12 @@ def test_statistics_of_blocks_aggregate_to_what_readings_do(
     pages = [readings[a:b] for a, b in pairwise(edges)][:: -1 if is_backwards else 1]
     blocks = [stats_of(page, column_type) for page in pages]
     answers = blocks_that_answer(blocks, steps, what.columns, what.aggregates)
+    edges_ts = (
+        np.array([block.first_ts for block in blocks], dtype=np.int64),
+        np.array([block.last_ts for block in blocks], dtype=np.int64),
+    )
+    may = blocks_that_may_answer(*edges_ts, steps, what.columns, what.aggregates)
+    assert not (answers & ~may).any()
     for page, answer in zip(pages, answers.tolist(), strict=True):
         if not answer:
             part_ts, part = arrays_of(page, column_type)
