@@ -462,6 +462,8 @@ class Catalog:
         # The index came later than the rest: an older catalog lacks it.
         if not self._has_catalog() or not self._is_index_there():
             what = f"creating the catalog of {self._keyspace} for {name}"
+            # Another creator may have made the keyspace a moment ago, on another node.
+            self._link.await_schema_agreement(what)
             for statement in self._create_catalog_cql():
                 self._link.run_ddl(statement, what)
         else:
