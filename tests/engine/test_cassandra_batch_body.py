@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,11 @@ from cassandra.query import UNSET_VALUE, BatchStatement, BatchType, PreparedStat
 
 from treering.engine.cassandra.batch_body import BATCH_ROWS_MAX, batch_bodies
 from treering.engine.cassandra.driver import RawProtocolHandler, batch_of_body
+
+# scylla-driver, which may be installed in place of the other one, wants the protocol's features.
+FEATURES: tuple[Any, ...] = ()
+if find_spec("cassandra.protocol_features") is not None:
+    FEATURES = (import_module("cassandra.protocol_features").ProtocolFeatures(),)
 
 COLUMNS = parse_columns("d:double,f:float,i:int,b:bigint,o:boolean,t:text")
 TYPES = {
@@ -107,7 +114,7 @@ def encoded(handler: Any, batch: Any, version: int) -> bytes:
         WRITE_US + 1,
         keyspace,
     )
-    frame: bytes = handler.encode_message(message, 7, version, None, False)
+    frame: bytes = handler.encode_message(message, 7, version, None, False, *FEATURES)
     return frame
 
 

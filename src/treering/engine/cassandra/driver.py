@@ -201,9 +201,10 @@ class _BodyMessage(BatchMessage):  # type: ignore[misc]
     def __init__(self, message: Any) -> None:
         self.__dict__.update(message.__dict__)
 
-    def send_body(self, f: Any, protocol_version: int) -> None:
+    def send_body(self, f: Any, *options: Any) -> None:
+        # The version of the protocol, and with scylla-driver its features.
         frame = io.BytesIO()
-        super().send_body(frame, protocol_version)
+        super().send_body(frame, *options)
         around = frame.getbuffer()
         f.write(around[:_BATCH_HEAD_BYTES])
         f.write(self.queries.body)
