@@ -10,8 +10,9 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 import pytest
 
 import treering
+from tests import waiting
 from tests.engine.contract import DAY_MS, NOW_MS, spec_of
 from tests.engine.faults import FaultyEngine
 from tests.kill_spool import run as run_kills
@@ -39,6 +41,7 @@ from treering.store import Store
 
 SPEC = spec_of("readings")
 BOUND_S = 60.0
+wait_until = partial(waiting.wait_until, bound_s=BOUND_S)
 
 
 class Plant:
@@ -79,14 +82,6 @@ def append(writer: treering.Writer, values: list[float], start_ms: int = NOW_MS)
     """Append readings of one series, a millisecond apart, oldest first."""
     for n, value in enumerate(values):
         writer.append("s", ts=start_ms + n, unit="ms", value=value)
-
-
-def wait_until(holds: Callable[[], object]) -> None:
-    """Return when something holds, within a generous bound."""
-    deadline_s = time.monotonic() + BOUND_S
-    while not holds():
-        assert time.monotonic() < deadline_s, "it never held"
-        time.sleep(0.005)
 
 
 def test_append_is_on_disk_when_it_returns(plant: Plant) -> None:

@@ -8,10 +8,10 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import treering
+from tests import waiting
 from tests.engine.contract import DAY_MS, NOW_MS, fresh_name
 from tests.engine.faults import FaultyEngine
 from treering.core.write_plan import PartitionWrite
@@ -37,6 +38,7 @@ from treering.errors import (
 from treering.store import Store
 
 BOUND_S = 60.0
+wait_until = partial(waiting.wait_until, bound_s=BOUND_S)
 MakeTable = Callable[..., tuple[FaultyEngine, treering.Table]]
 
 
@@ -55,14 +57,6 @@ def make_table() -> Iterator[MakeTable]:
     yield make
     for store, _ in stores:
         store.close()
-
-
-def wait_until(holds: Callable[[], object]) -> None:
-    """Return when something holds, within a generous bound."""
-    deadline_s = time.monotonic() + BOUND_S
-    while not holds():
-        assert time.monotonic() < deadline_s, "it never held"
-        time.sleep(0.005)
 
 
 def values_of(table: treering.Table, series: str = "s") -> list[float | None]:

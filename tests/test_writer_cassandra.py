@@ -9,17 +9,20 @@ import textwrap
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import treering
+from tests import waiting
 from treering.testing import LocalCassandra
 
 pytestmark = [pytest.mark.cassandra]
 
 BOUND_S = 180.0
+wait_until = partial(waiting.wait_until, bound_s=BOUND_S)
 
 
 @pytest.fixture(scope="module")
@@ -27,14 +30,6 @@ def node(cassandra_programs: None) -> Iterator[LocalCassandra]:
     """A node of this module's own, to be paused and killed; what it acknowledges is on disk."""
     with LocalCassandra(commitlog_sync="batch") as ring:
         yield ring
-
-
-def wait_until(holds: Callable[[], object]) -> None:
-    """Return when something holds, within a generous bound."""
-    deadline_s = time.monotonic() + BOUND_S
-    while not holds():
-        assert time.monotonic() < deadline_s, "it never held"
-        time.sleep(0.02)
 
 
 def url_of(node: LocalCassandra) -> str:

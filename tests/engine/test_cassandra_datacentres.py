@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import pytest
 
 import treering
+from tests import waiting
 from treering.errors import EngineError
 from treering.testing import LocalCassandra
 
 pytestmark = [pytest.mark.cassandra]
 
 BOUND_S = 120.0
+wait_until = partial(waiting.wait_until, bound_s=BOUND_S)
 
 
 @pytest.fixture(scope="module")
@@ -29,14 +31,6 @@ def ring(cassandra_programs: None) -> Iterator[LocalCassandra]:
 def keyspace() -> str:
     """Return the name of a keyspace that is not there yet."""
     return f"far_{uuid.uuid4().hex[:8]}"
-
-
-def wait_until(holds: Callable[[], object]) -> None:
-    """Return when something holds, within a generous bound."""
-    deadline_s = time.monotonic() + BOUND_S
-    while not holds():
-        assert time.monotonic() < deadline_s, "it never held"
-        time.sleep(0.1)
 
 
 def test_what_one_datacentre_enters_the_other_one_knows_at_once(

@@ -13,6 +13,7 @@ import numpy as np
 
 from treering.core.expiry import gc_before_s
 from treering.core.units import render_bytes, render_count
+from treering.doctor.checks.budget import node_name
 from treering.doctor.checks.commands import nodetool, rewrite_cost
 from treering.doctor.checks.known import STCS, TWCS, live_bytes_of, ttl_s_of
 from treering.doctor.checks.windows import NodeWindows, window_of, windows_of
@@ -67,10 +68,6 @@ def _gc_before_s(facts: TableFacts, node: NodeFacts) -> int | None:
     return None if grace_s is None else gc_before_s(node.collected_at_s, grace_s)
 
 
-def _node_name(facts: TableFacts, node: NodeFacts) -> str:
-    return node.node if len(facts.nodes) > 1 else ""
-
-
 # What nodes measured
 
 
@@ -112,7 +109,7 @@ def _many_per_read(facts: TableFacts, thresholds: Thresholds) -> list[Finding]:
             check="sstables",
             severity="warning",
             table=facts.name,
-            node=_node_name(facts, worst.node),
+            node=node_name(facts, worst.node),
             evidence=f"{worst.text}: more than {thresholds.sstables_per_read_max:,}",
             cause="the partition that is read lies in many files: it spans many windows, arrives "
             "late and in pieces, or compaction does not keep up",
@@ -150,7 +147,7 @@ def _not_merged(
             check="sstables",
             severity="warning" if len(left) >= UNMERGED_MANY else "notice",
             table=facts.name,
-            node=_node_name(facts, worst.node),
+            node=node_name(facts, worst.node),
             evidence=f"{render_count(len(left), 'past window has', 'past windows have')} more "
             f"than one file in one state of repair, for over an hour; the worst, "
             f"{_start_text(start_s)}, has {len(files):,} {state.partition(' in ')[0]} files",
@@ -210,7 +207,7 @@ def _too_many(
             check="sstables",
             severity="warning",
             table=facts.name,
-            node=_node_name(facts, found.node),
+            node=node_name(facts, found.node),
             evidence=f"{found.files:,} files {found.where}, where up to {found.expected:,} are "
             f"usual; the table has {render_bytes(live_bytes_of(facts))}",
             cause="more files arrive than compaction merges: flushes are small (memory, the "

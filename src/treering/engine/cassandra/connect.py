@@ -108,7 +108,11 @@ def link_of_session(session: Session, *, consistency: str, timeout_s: float) -> 
     where = ", ".join(str(host.endpoint) for host in session.cluster.metadata.all_hosts())
     try:
         own = session.cluster.connect()
-        writes = session.cluster.connect()
+        try:
+            writes = session.cluster.connect()
+        except Exception:
+            own.shutdown()
+            raise
     except Exception as error:
         raise engine_error_of(error, f"opening a session on {where}") from error
     try:
