@@ -40,7 +40,13 @@ def count(
 
         treering count readings pump-7 --start -30d --store ./plant
     """
-    from treering.cli.options import chosen_series, opened, parse_moment_text, stated
+    from treering.cli.options import (
+        chosen_series,
+        opened,
+        parse_bound_text,
+        parse_moment_text,
+        stated,
+    )
     from treering.cli.output import print_json
 
     with opened(store, now=now) as place:
@@ -48,7 +54,7 @@ def count(
         rows = target.count(
             chosen_series(target, series, prefix=prefix, tag=tag, series_max=series_max),
             parse_moment_text(start, time_unit),
-            None if end is None else parse_moment_text(end, time_unit),
+            parse_bound_text(end, time_unit),
             unit=time_unit,
             **stated(fan_out_max=fan_out_max),
         )

@@ -53,10 +53,10 @@ def delete(
 
         treering delete readings pump-7 --start -2h --yes --store ./plant
     """
-    from treering.cli.options import opened, parse_moment_text, stated
+    from treering.cli.options import opened, parse_bound_text, parse_moment_text, stated
 
     first = parse_moment_text(start, time_unit)
-    last = None if end is None else parse_moment_text(end, time_unit)
+    last = parse_bound_text(end, time_unit)
     limits = stated(fan_out_max=fan_out_max)
     with opened(store, now=now) as place:
         target = place.table(table)

@@ -55,7 +55,13 @@ def explain(
 
         treering explain readings pump-7 --start -90d --store ./plant
     """
-    from treering.cli.options import chosen_series, opened, parse_moment_text, stated
+    from treering.cli.options import (
+        chosen_series,
+        opened,
+        parse_bound_text,
+        parse_moment_text,
+        stated,
+    )
     from treering.cli.output import print_json
     from treering.core.render_plan import render_read_plan
 
@@ -64,7 +70,7 @@ def explain(
         plan = target.explain(
             chosen_series(target, series, prefix=prefix, tag=tag, series_max=series_max),
             parse_moment_text(start, time_unit),
-            None if end is None else parse_moment_text(end, time_unit),
+            parse_bound_text(end, time_unit),
             order=order,  # type: ignore[arg-type]  # checked by the plan
             limit=limit,
             columns=column,

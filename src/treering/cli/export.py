@@ -110,7 +110,7 @@ def export(
 
         treering export readings pump-7 --csv pump-7.csv --start -30d
     """
-    from treering.cli.options import check_one_of, opened, parse_moment_text, stated
+    from treering.cli.options import check_one_of, opened, parse_bound_text, stated
     from treering.errors import UsageError
     from treering.exporting import (
         Existing,
@@ -126,8 +126,8 @@ def export(
     target = to_parquet or to_csv
     if target is None:
         raise UsageError("nothing says where to export to", hint="say --parquet FILE or --csv FILE")
-    first = None if start is None else parse_moment_text(start, time_unit)
-    last = None if end is None else parse_moment_text(end, time_unit)
+    first = parse_bound_text(start, time_unit)
+    last = parse_bound_text(end, time_unit)
     existing = Existing.OVERWRITE if overwrite else Existing.RESUME if resume else Existing.REFUSE
     report = ExportReport()
     with opened(store, now=now) as place, _progress() as on_progress:

@@ -126,6 +126,15 @@ def clock_of(now: str | None) -> Clock:
     return system_clock if now is None else ManualClock(now)
 
 
+def parse_bound_text(text: str | None, unit: str | None) -> str | int | None:
+    """Return the time of an option that bounds an interval; None where it was left out.
+
+    Raises:
+        UsageError: An integer without a unit.
+    """
+    return None if text is None else parse_moment_text(text, unit)
+
+
 def parse_moment_text(text: str, unit: str | None) -> str | int:
     """Return a time of an option: an integer where it is one and a unit says of what.
 

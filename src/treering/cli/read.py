@@ -148,6 +148,7 @@ def read(
         check_one_of,
         chosen_series,
         opened,
+        parse_bound_text,
         parse_moment_text,
         stated,
     )
@@ -176,7 +177,7 @@ def read(
     }
     bounds = (
         parse_moment_text(start, time_unit),
-        None if end is None else parse_moment_text(end, time_unit),
+        parse_bound_text(end, time_unit),
     )
     with opened(store, now=now) as place:
         target = place.table(table)
