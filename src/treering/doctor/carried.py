@@ -19,6 +19,7 @@ from treering.core.units import (
     MINUTE_S,
     Precision,
     render_bytes,
+    render_count,
     render_duration,
     render_rate,
 )
@@ -140,7 +141,8 @@ def _bucketed_rates(files: tuple[SSTableFacts, ...], width_s: int) -> Rates | No
         mean_hz=_rounded(mean_hz),
         peak_hz=_rounded(fastest) if fastest > PEAK * mean_hz else None,
         series=round(rows / span_s / mean_hz) if span_s > width_s else None,
-        source=f"{rows:,} rows in {cells.count:,} partitions of {render_duration(width_s)}",
+        source=f"{render_count(rows, 'row')} in {render_count(cells.count, 'partition')} of "
+        f"{render_duration(width_s)}",
     )
 
 
