@@ -14,7 +14,9 @@ import pytest
 import treering
 from tests.engine.contract import DAY_MS, NOW_MS, fresh_name
 from tests.engine.faults import FaultyEngine
+from tests.pages import times_of
 from treering.core.table import TableSpec
+from treering.engine.memory import MemoryEngine
 from treering.engine.protocol import Page, PageRead
 from treering.errors import (
     EngineError,
@@ -25,7 +27,6 @@ from treering.errors import (
     StoreClosedError,
     UnavailableError,
 )
-from treering.fanout import read
 from treering.fanout.permits import Permits
 from treering.fanout.steps import run_blocking, steps_of
 from treering.store import Store
@@ -304,7 +305,7 @@ def test_kinds_of_requests_are_not_compared_with_one_another() -> None:
 def test_limit_over_several_pages_asks_for_what_is_left(
     make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read, "PAGE_ROWS_MAX", 50)
+    monkeypatch.setattr(MemoryEngine, "page_rows_max", 50)
     engine, table = make_store()
     write_days(table, 2, rows=400)
     assert len(table.read("s", "-3d", order="desc", limit=500)) == 500
@@ -451,7 +452,7 @@ class LateEngine(FaultyEngine):
                 seen.add(id(page))
                 later = [r for r in page_reads(self) if r.partition == read.partition]
                 self.asked_ahead.append(later[-1].cursor == page.cursor)
-            if self.undecodable & set(page.ts.tolist()):
+            if self.undecodable & set(times_of(page).tolist()):
                 raise SchemaMismatchError("a value is too short")
 
         future = _DecodedLate(decode)
@@ -462,7 +463,7 @@ class LateEngine(FaultyEngine):
 @pytest.fixture
 def late(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[LateEngine, treering.Table]]:
     """Return an engine whose pages are decoded late, and a table with three long partitions."""
-    monkeypatch.setattr(read, "PAGE_ROWS_MAX", 50)
+    monkeypatch.setattr(MemoryEngine, "page_rows_max", 50)
     engine = LateEngine()
     store = Store(engine, clock=treering.ManualClock(np.datetime64(NOW_MS, "ms")))
     table = store.create("t", rate="1/s", retention="30d")
@@ -507,7 +508,7 @@ def test_page_that_cannot_be_decoded_fails_its_partition_though_the_next_was_ask
 def test_page_asked_for_ahead_is_retried_where_it_failed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(read, "PAGE_ROWS_MAX", 50)
+    monkeypatch.setattr(MemoryEngine, "page_rows_max", 50)
     failed: list[Any] = []
 
     def fault(number: int, request: Any) -> EngineError | None:

@@ -171,8 +171,8 @@ class StepTotals:
             self._totals[series] = SeriesTotals(self._what)
         totals = self._totals[series]
         before = totals.rows
-        if len(page):
-            totals.add(page.ts, dict(page.columns))
+        for ts, columns in page.parts:
+            totals.add(ts, dict(columns))
         totals.add_blocks(page.stats)
         self.rows[series] += totals.rows - before
 

@@ -67,7 +67,7 @@ class Reading:
         parts: dict[str, list[Any]] = {name: [] for name in plan.series}
 
         def keep(series: str, page: Page) -> None:
-            parts[series].append((page.ts, page.columns))
+            parts[series] += page.parts
 
         missing = yield from self._pages(plan, keep, partial=partial, skip_damaged=skip_damaged)
         return readings_from_parts(
@@ -118,7 +118,12 @@ class Reading:
         answers: Answers | None = None,
     ) -> Steps[tuple[PartitionRead, ...]]:
         """Have every page taken, in order; return what stayed failed, and what was left out."""
-        fan_out = ReadFanOut(plan, self.context.permits, partial=partial)
+        fan_out = ReadFanOut(
+            plan,
+            self.context.permits,
+            partial=partial,
+            page_rows_max=self.context.engine.page_rows_max,
+        )
         # A damaged part may be met by two pages.
         damaged: dict[PartitionRead, None] = {}
 

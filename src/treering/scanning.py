@@ -134,7 +134,7 @@ class Scan:
             plan,
             self._context.permits,
             partial=request.partial,
-            page_rows_max=request.batch_rows,
+            page_rows_max=min(request.batch_rows, self._context.engine.page_rows_max),
         )
         with closing(reading.stream(fan_out, timeout_s=request.timeout_s)) as pages:
             for item in pages:
@@ -154,7 +154,7 @@ class Scan:
         batch, self._batch = self._batch, _Batch()
         parts: dict[str, list[Part]] = {}
         for name, page in batch.pages:
-            parts.setdefault(name, []).append((page.ts, page.columns))
+            parts.setdefault(name, []).extend(page.parts)
         self._context.stats.verb("scan").on_end(partitions=0, rows=batch.rows)
         return readings_from_parts(
             parts,

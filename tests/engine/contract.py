@@ -23,6 +23,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import treering
+from tests.pages import column_of, times_of
 from treering.core.bucket import bucket_of
 from treering.core.columns import ColumnData, column_from_list
 from treering.core.delete_plan import PartitionDelete
@@ -137,11 +138,13 @@ def read_all(
         )
         page = engine.submit_read(spec, request).result(timeout=30)
         assert len(page) <= rows_max
-        assert page.ts.dtype == np.int64
-        values = [page.columns[column.name] for column in chosen]
+        assert all(ts.dtype == np.int64 for ts, _ in page.parts)
+        values = [column_of(page, column) for column in chosen]
         for column, data in zip(chosen, values, strict=True):
             assert data.values.dtype == column.type.dtype
-        rows += list(zip(page.ts.tolist(), *(data.to_list() for data in values), strict=True))
+        rows += list(
+            zip(times_of(page).tolist(), *(data.to_list() for data in values), strict=True)
+        )
         cursor = page.cursor
         if cursor is None:
             return rows
@@ -541,7 +544,9 @@ class EngineContract:
             rows_max=100,
         )
         page = engine.submit_read(spec, request).result(30)
-        assert page.columns["d"].values.view(np.uint64).tolist() == patterns.tolist()
+        assert (
+            column_of(page, spec.column("d")).values.view(np.uint64).tolist() == patterns.tolist()
+        )
 
     @given(
         writes=st.lists(

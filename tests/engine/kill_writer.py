@@ -26,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.pages import column_of, times_of
 from treering.core.bucket import bucket_of, buckets_between
 from treering.core.columns import ColumnData
 from treering.core.design import Workload, plan_design
@@ -179,11 +180,11 @@ def lost_in(engine: SqliteEngine, spec: TableSpec, series: str, first: int, end:
     request = PageRead(partition=partition, order="asc", columns=spec.columns, rows_max=end - first)
     page = engine.submit_read(spec, request).result()
     ts = np.arange(first, end)
-    if not np.array_equal(page.ts, ts):
+    if not np.array_equal(times_of(page), ts):
         return f"{series}: {end - first - len(page)} of {end - first} readings lost from {first}"
     value, quality = values_of(series, ts)
-    same = np.array_equal(page.columns["value"].values, value)
-    if not same or not np.array_equal(page.columns["quality"].values, quality):
+    found = [column_of(page, spec.column(name)).values for name in ("value", "quality")]
+    if not np.array_equal(found[0], value) or not np.array_equal(found[1], quality):
         return f"{series}: other values than were acknowledged from {first}"
     return ""
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.pages import column_of
 from treering.core.schema import Column, ColumnType, parse_columns
 from treering.engine.protocol import Page
 from treering.errors import CorruptDataError, SchemaMismatchError
@@ -63,7 +64,8 @@ def serialize(value: Any, column: Column) -> bytes | None:
 
 def shown(page: Page) -> list[tuple[str, ...]]:
     """Return rows so that NaN equals NaN and -0.0 differs from 0.0."""
-    lists = [page.ts.tolist(), *(data.to_list() for data in page.columns.values())]
+    ((ts, columns),) = page.parts
+    lists = [ts.tolist(), *(data.to_list() for data in columns.values())]
     return [tuple(map(repr, row)) for row in zip(*lists, strict=True)]
 
 
@@ -81,8 +83,9 @@ def test_page_is_decoded_as_it_was_encoded(rows: dict[int, dict[str, Any]], text
         for ts, values in rows.items()
     ]
     for column in columns:
-        assert page.columns[column.name].values.dtype == column.type.dtype
-        assert len(page.columns[column.name]) == len(rows)
+        data = column_of(page, column)
+        assert data.values.dtype == column.type.dtype
+        assert len(data) == len(rows)
 
 
 def _as_stored(value: Any, column: Column) -> Any:
@@ -100,7 +103,7 @@ def test_fixed_stride_and_walking_give_the_same_page() -> None:
     walked = decode_page(page_of([*rows, [struct.pack(">q", 9), None]], columns), columns)
     assert shown(fixed) == shown(walked)[:-1]
     assert shown(walked)[-1] == ("9", "None")
-    assert fixed.columns["d"].present is None
+    assert column_of(fixed, columns[0]).present is None
 
 
 def test_value_of_a_wrong_length_is_refused_although_the_page_has_the_right_one() -> None:

@@ -16,6 +16,7 @@ import pytest
 
 import treering
 from tests.engine.contract import DAY_MS, NOW_MS, read_all, spec_of, write_of
+from tests.pages import times_of
 from treering.core.bucket import bucket_of
 from treering.core.columns import column_from_list
 from treering.core.ddl import parse_comment
@@ -149,7 +150,7 @@ def test_event_times_that_no_datetime_holds_come_back_as_they_are(
     read = PageRead(partition=partition, order="asc", columns=spec.columns, rows_max=100)
     page = engine.submit_read(spec, read).result(30)
     # The end is exclusive, so the last one needs a read of its own by CQL's own arithmetic.
-    assert page.ts.tolist() == times[:-1]
+    assert times_of(page).tolist() == times[:-1]
     count = cassandra_session.execute(f"SELECT COUNT(*) FROM {keyspace}.{spec.name}").one()[0]
     assert count == 4
 
@@ -516,7 +517,7 @@ def test_pages_of_an_abandoned_cursor_can_be_read_again(engine: CassandraEngine)
     cursor = engine.submit_read(spec, first).result(30).cursor
     for _ in range(2):
         page = engine.submit_read(spec, replace(first, cursor=cursor)).result(30)
-        assert page.ts.tolist() == times[4:8]
+        assert times_of(page).tolist() == times[4:8]
 
 
 def _use_after_fork(engine: CassandraEngine, spec: TableSpec, answer: Any) -> None:

@@ -28,6 +28,7 @@ from tests.engine.test_sqlite_sealing import (
     seconds,
     segment_files,
 )
+from tests.pages import times_of
 from treering.core.block import BlockStats
 from treering.core.block_header import parse_header
 from treering.core.bucket import bucket_of
@@ -37,7 +38,6 @@ from treering.engine.memory import MemoryEngine
 from treering.engine.protocol import Engine, Page, PageRead
 from treering.engine.sqlite import SqliteEngine
 from treering.errors import CorruptDataError
-from treering.fanout import read as fan_out
 from treering.store import Store
 
 
@@ -342,7 +342,8 @@ def test_reads_by_step_are_bit_for_bit_those_of_the_memory_engine(
     shown = []
     with ExitStack() as opened:
         patch = opened.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr(fan_out, "PAGE_ROWS_MAX", page_rows)
+        for kind in (MemoryEngine, SqliteEngine):
+            patch.setattr(kind, "page_rows_max", page_rows)
         for engine in (MemoryEngine(), sealing):
             store = opened.enter_context(Store(engine, clock=clock()))
             table = store.create("model", rate="32/d", retention="30d", columns=ALL_TYPES)
@@ -404,7 +405,7 @@ def test_pages_and_their_blocks_hold_each_reading_once_whichever_blocks_answer(
 
     request = PageRead(partition=part, order=order, columns=columns, rows_max=rows_max)
     whole = memory.submit_read(specs[0], replace(request, rows_max=1_000)).result()
-    wanted = sorted(whole.ts.tolist())
+    wanted = sorted(times_of(whole).tolist())
     check_pages(sealing, specs[1], replace(request, answers=Some(TICK_MS, chosen)), wanted)
     sealing.close()
 
@@ -452,7 +453,7 @@ def pages_of(
     while True:
         page = engine.submit_read(spec, request).result()
         assert len(page) <= request.rows_max
-        times += page.ts.tolist()
+        times += times_of(page).tolist()
         stats += page.stats
         if page.cursor is None:
             return times, stats

@@ -31,7 +31,6 @@ from treering.engine.cassandra.batch_body import BATCH_BYTES_MAX, batch_bodies
 from treering.engine.memory import MemoryEngine
 from treering.engine.protocol import Page, PageRead
 from treering.errors import EngineTimeoutError, UnavailableError
-from treering.fanout.read import PAGE_ROWS_MAX
 from treering.store import Store
 
 NOW = dt.datetime(2025, 11, 20, 12, tzinfo=dt.UTC)
@@ -515,7 +514,7 @@ def test_ts55_count_is_exact_bounded_and_never_partial(
     assert table.count("s1", "-365d") == {"s1": 365}
     assert sorted(set(engine.buckets_read)) == sorted(engine.buckets_read)
     assert len(engine.reads) >= 365
-    assert all(read.rows_max <= PAGE_ROWS_MAX for read in engine.reads)
+    assert all(read.rows_max <= engine.page_rows_max for read in engine.reads)
     assert {column.name for read in engine.reads for column in read.columns} == {"value"}
     assert table.count(table.series(), "-365d") == {"s1": 365, "s2": 3}
 

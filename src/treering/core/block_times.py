@@ -69,6 +69,16 @@ def _line(first: int, step: int, count: int) -> npt.NDArray[np.uint64]:
     return line
 
 
+def _regular(chunk: bytes, first: int, last: int, step: int, count: int) -> npt.NDArray[np.int64]:
+    # Whole numbers of any size: a line that reaches its last time ascends, if its step does.
+    if chunk or (count > 1 and not step) or first + step * (count - 1) != last:
+        raise BlockDamage(
+            found=f"{count} regular times from {first} by {step}, {len(chunk)} bytes",
+            expected=f"ascending ones up to {last}, no bytes",
+        )
+    return _line(first, step, count).view(np.int64)
+
+
 def unpack_times(
     chunk: bytes, *, encoding: int, first: int, last: int, step: int, count: int
 ) -> npt.NDArray[np.int64]:
@@ -77,11 +87,10 @@ def unpack_times(
     Raises:
         BlockDamage: They do not ascend from ``first`` to ``last``, or the chunk is none.
     """
+    if encoding == TimeEncoding.LINE:
+        return _regular(chunk, first, last, step, count)
     line = _line(first, step, count)
     match encoding:
-        case TimeEncoding.LINE:
-            if chunk:
-                raise BlockDamage(found=f"{len(chunk)} bytes of regular times", expected="none")
         case TimeEncoding.BESIDE_LINE_32 | TimeEncoding.BESIDE_LINE_64:
             beside = unpack_pco(chunk, _DTYPES[TimeEncoding(encoding)], count)
             line += beside.astype(np.int64, copy=False).view(np.uint64)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treering.core.columns import BoolArray, ColumnData, concat_columns
+from treering.core.columns import BoolArray, ColumnData
 from treering.core.merge import newer_mask
 from treering.core.schema import Column, ColumnType
 
@@ -158,13 +158,3 @@ def cut(cells: Cells, rows_max: int) -> Iterator[Cells]:
     parts = -(-len(cells) // rows_max)
     for part in range(parts):
         yield cells.take(slice(part * len(cells) // parts, (part + 1) * len(cells) // parts))
-
-
-def concat_values(
-    parts: Sequence[Mapping[str, ColumnData]], columns: Sequence[Column]
-) -> dict[str, ColumnData]:
-    """Return the columns of all parts in order; a single part shares its memory."""
-    return {
-        column.name: concat_columns([part[column.name] for part in parts], column.type)
-        for column in columns
-    }

@@ -63,6 +63,7 @@ class MemoryEngine:
 
     name = "memory"
     write_rows_max = 100_000
+    page_rows_max = 50_000
     group_rows_max = 0
     in_flight_max = 1
     leaves_tombstones = False
@@ -297,7 +298,7 @@ class MemoryEngine:
                 for column in read.columns
             }
         cursor = page[-1] if len(times) > len(page) else None
-        return Page(np.array(page, dtype=np.int64), columns, cursor)
+        return Page(((np.array(page, dtype=np.int64), columns),), cursor)
 
     def mark_buckets(self, spec: TableSpec, marks: tuple[tuple[str, Bucket], ...]) -> Future[None]:
         """Do nothing: which buckets exist follows from the readings."""

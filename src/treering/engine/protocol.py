@@ -75,29 +75,50 @@ class PageRead:
     answers: Answers | None = None
 
 
+PagePart = tuple[npt.NDArray[np.int64], Mapping[str, ColumnData]]
+"""Event times in ticks of the table's precision, int64, and the columns, as many values each."""
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """Consecutive readings of one partition, in the order that was asked for.
 
-    Each reading of the stretch of event time that a page covers is either in its arrays or in one
+    Each reading of the stretch of event time that a page covers is either in its parts or in one
     of its blocks.
 
     Attributes:
-        ts: Event times in ticks of the table's precision, int64, shape (n,).
-        columns: The columns that were asked for, each of n values.
+        parts: The readings, in as many pieces as the engine has them in: whoever needs them in
+            one joins them, once. Nobody else has their memory.
         cursor: Where to go on; None where the partition has no more. A page may be empty and
             still have a cursor.
         stats: Blocks that answer by their statistics, where that was asked for; they lie between
-            the readings of ``ts``, and count neither in its length nor towards ``rows_max``.
+            the readings of ``parts``, and count neither in the page's length nor towards
+            ``rows_max``.
     """
 
-    ts: npt.NDArray[np.int64]
-    columns: Mapping[str, ColumnData]
+    parts: tuple[PagePart, ...]
     cursor: Any = None
     stats: tuple[BlockStats, ...] = ()
 
     def __len__(self) -> int:
-        return len(self.ts)
+        return sum(len(ts) for ts, _ in self.parts)
+
+    def head(self, rows: int) -> Page:
+        """Return the first readings of the page."""
+        return Page(head_of(self.parts, rows), self.cursor, self.stats)
+
+
+def head_of(parts: Sequence[PagePart], rows: int) -> tuple[PagePart, ...]:
+    """Return the first readings of some parts; they share memory."""
+    kept: list[PagePart] = []
+    for ts, columns in parts:
+        if rows <= 0:
+            break
+        if len(ts) > rows:
+            columns = {name: data.take(slice(rows)) for name, data in columns.items()}
+        kept.append((ts[:rows], columns))
+        rows -= len(ts)
+    return tuple(kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,6 +324,8 @@ class Engine(Protocol):
     """``memory``, ``sqlite`` or ``cassandra``."""
     write_rows_max: int
     """The most readings of one :meth:`submit_write`."""
+    page_rows_max: int
+    """The most readings of a page."""
     group_rows_max: int
     """The most readings of several partitions that are worth writing as one; 0: none are."""
     in_flight_max: int

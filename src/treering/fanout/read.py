@@ -14,7 +14,6 @@ from treering.engine.protocol import Page, PageRead
 from treering.errors import PartialReadError, TreeringError
 from treering.fanout.permits import ATTEMPTS_MAX, Permits, backoff_s
 
-PAGE_ROWS_MAX: Final = 50_000
 PAGE_BYTES_MAX: Final = 2_000_000
 ROWS_IN_FLIGHT_MAX: Final = 400_000
 LOOK_AHEAD_MAX: Final = 256
@@ -158,8 +157,7 @@ class _Lane:
         room = self._limit - self.rows
         dropped = max(len(page) - room, 0)
         if dropped:
-            columns = {name: data.take(slice(room)) for name, data in page.columns.items()}
-            page = Page(page.ts[:room], columns, page.cursor)
+            page = page.head(room)
         if len(page):
             self.ready.append(page)
         self.rows += len(page)
@@ -187,7 +185,7 @@ class ReadFanOut:
         *,
         partial: bool = False,
         attempts_max: int = ATTEMPTS_MAX,
-        page_rows_max: int | None = None,
+        page_rows_max: int,
     ) -> None:
         self._plan = plan
         self._permits = permits
@@ -203,8 +201,7 @@ class ReadFanOut:
         self._failed: list[_Partition] = []
         self.retries = 0
         row_bytes = max(1, plan.bytes_estimate // max(plan.rows_estimate, 1))
-        page_rows_max = PAGE_ROWS_MAX if page_rows_max is None else page_rows_max
-        self._page_rows = max(1, min(PAGE_ROWS_MAX, page_rows_max, PAGE_BYTES_MAX // row_bytes))
+        self._page_rows = max(1, min(page_rows_max, PAGE_BYTES_MAX // row_bytes))
 
     @property
     def is_done(self) -> bool:

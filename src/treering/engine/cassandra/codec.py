@@ -109,7 +109,7 @@ def _decode_fixed(
         column.name: ColumnData(rows[f"value{index}"].astype(column.type.dtype))
         for index, column in enumerate(columns)
     }
-    return Page(_ticks_of(rows["ts"], time), values, cursor)
+    return Page(((_ticks_of(rows["ts"], time), values),), cursor)
 
 
 def _decode_walking(raw: RawPage, columns: tuple[Column, ...], time: TimeColumn) -> Page:
@@ -131,7 +131,7 @@ def _decode_walking(raw: RawPage, columns: tuple[Column, ...], time: TimeColumn)
         column.name: _column_of(cell, column)
         for column, cell in zip(columns, cells[1:], strict=True)
     }
-    return Page(_ticks_of(stored, time), values, raw.cursor)
+    return Page(((_ticks_of(stored, time), values),), raw.cursor)
 
 
 def _column_of(cells: list[bytes | None], column: Column) -> ColumnData:

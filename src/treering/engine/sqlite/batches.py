@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from treering.core.columns import ColumnData, concat_columns
+from treering.core.columns import ColumnData
 from treering.core.fold import CellColumn, Cells
 from treering.core.schema import Column
 from treering.core.segment import Segment, segment_length_s, segment_of, segment_starts_s
 from treering.core.table import TableSpec
 from treering.core.write_plan import PartitionWrite
-from treering.engine.protocol import Page, PageRead
+from treering.engine.protocol import Page, PagePart, PageRead, head_of
 from treering.engine.sqlite.cells import encode_column
 
 if TYPE_CHECKING:
@@ -110,30 +110,18 @@ def _without_empty(write: PartitionWrite) -> PartitionWrite:
     )
 
 
-def page_of(
-    found: Sequence[tuple[npt.NDArray[np.int64], dict[str, ColumnData]]],
-    stats: Sequence[BlockStats],
-    read: PageRead,
-) -> Page:
+def page_of(found: Sequence[PagePart], stats: Sequence[BlockStats], read: PageRead) -> Page:
     """Return a page of what segments gave, in reading order: one reading more tells of a next.
 
     Of the blocks that answered, those behind the last reading of the page are left to the next.
     """
-    ts = (
-        found[0][0]
-        if len(found) == 1
-        else np.concatenate([np.empty(0, dtype=np.int64), *(part[0] for part in found)])
-    )
-    columns: dict[str, ColumnData] = {
-        column.name: concat_columns([part[1][column.name] for part in found], column.type)
-        for column in read.columns
-    }
-    if len(ts) <= read.rows_max:
-        return Page(ts, columns, stats=tuple(stats))
-    kept, cursor = slice(0, read.rows_max), int(ts[read.rows_max - 1])
+    parts = tuple(found)
+    if sum(len(ts) for ts, _ in parts) <= read.rows_max:
+        return Page(parts, stats=tuple(stats))
+    parts = head_of(parts, read.rows_max)
+    cursor = int(parts[-1][0][-1])
     return Page(
-        ts[kept],
-        {name: data.take(kept) for name, data in columns.items()},
+        parts,
         cursor,
         # No reading lies within a block that answered, so each is on one side of the cursor.
         tuple(s for s in stats if (s.last_ts < cursor) == (read.order == "asc")),

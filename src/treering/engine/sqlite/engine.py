@@ -28,7 +28,15 @@ from treering.core.widths import LEASE_S
 from treering.core.write_plan import PartitionWrite
 from treering.engine.deletions import Deletion
 from treering.engine.futures import completed
-from treering.engine.protocol import ExpireReport, Page, PageRead, SealReport, TableInfo, WidthNews
+from treering.engine.protocol import (
+    ExpireReport,
+    Page,
+    PagePart,
+    PageRead,
+    SealReport,
+    TableInfo,
+    WidthNews,
+)
 from treering.engine.sqlite.batches import Batch, batches_of, page_of
 from treering.engine.sqlite.block_table import SealRules, StoredBlock
 from treering.engine.sqlite.catalog import Catalog, dropped
@@ -43,7 +51,7 @@ from treering.engine.sqlite.folder import (
 from treering.engine.sqlite.forks import keep_out_of_forks
 from treering.engine.sqlite.layout import CATALOG_NAME, segment_name, table_folder
 from treering.engine.sqlite.listing import list_buckets
-from treering.engine.sqlite.merged import Ask, Found
+from treering.engine.sqlite.merged import Ask
 from treering.engine.sqlite.pool import SegmentPool
 from treering.engine.sqlite.sealer import Sealer, seal_segment
 from treering.engine.sqlite.sealing import Sealed
@@ -87,6 +95,7 @@ class SqliteEngine:
 
     name = "sqlite"
     write_rows_max = 100_000
+    page_rows_max = 200_000
     group_rows_max = 20_000
     in_flight_max = 1
     leaves_tombstones = False
@@ -498,7 +507,7 @@ class SqliteEngine:
             start, end = (read.cursor + 1, end) if read.order == "asc" else (start, read.cursor)
         if read.is_count:
             return self._count(spec, part)
-        found: list[Found] = []
+        found: list[PagePart] = []
         stats: list[BlockStats] = []
         # One more than wanted tells whether anything is left.
         wanted = read.rows_max + 1
@@ -516,9 +525,9 @@ class SqliteEngine:
             if there is None:
                 continue
             rows, answered = there
-            found.append(rows)
+            found += rows
             stats += answered
-            wanted -= len(rows[0])
+            wanted -= sum(len(ts) for ts, _ in rows)
             if not wanted:
                 break
         if not table_folder(self.folder, spec).is_dir():
@@ -527,7 +536,7 @@ class SqliteEngine:
 
     def _read_segment(
         self, spec: TableSpec, segment: Segment, read: PageRead, ask: Ask
-    ) -> tuple[Found, list[BlockStats]] | None:
+    ) -> tuple[list[PagePart], list[BlockStats]] | None:
         try:
             with self._held(spec, segment) as file:
                 return None if file is None else file.read(read.partition.series, ask)
@@ -548,7 +557,7 @@ class SqliteEngine:
         if not table_folder(self.folder, spec).is_dir():
             raise dropped(spec)
         # As long as it has to be, of one number.
-        return Page(np.broadcast_to(np.int64(0), count), {})
+        return Page(((np.broadcast_to(np.int64(0), count), {}),))
 
     def _segments(
         self, spec: TableSpec, part: PartitionRead, start: int, end: int, is_descending: bool

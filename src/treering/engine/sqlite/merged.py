@@ -9,23 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from treering.core.columns import ColumnData
-from treering.core.fold import Cells, concat_values, fold
+from treering.core.fold import Cells, fold
 from treering.core.read_plan import Order
 from treering.core.schema import Column
-from treering.engine.protocol import Answers
+from treering.engine.protocol import Answers, PagePart, head_of
 from treering.engine.sqlite.block_body import BlockBody
 from treering.engine.sqlite.block_table import BlockTable, Owner, StoredBlock
 from treering.errors import CorruptDataError, SchemaMismatchError, TreeringError
-
-Found = tuple[npt.NDArray[np.int64], dict[str, ColumnData]]
-
-_NO_TIMES: Final = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +67,13 @@ class _Slice:
     def is_whole(self) -> bool:
         return self.first == 0 and self.end == len(self.body.ts)
 
-    def values(self, columns: Sequence[Column]) -> dict[str, ColumnData]:
-        part = slice(self.first, self.end)
-        return {name: data.take(part) for name, data in self.body.values(columns).items()}
+    def part(self, columns: Sequence[Column]) -> PagePart:
+        values = self.body.values(columns)
+        if self.is_whole:
+            return self.body.ts, values
+        # The block is kept for the next page; whoever gets this one may write into its arrays.
+        inside = slice(self.first, self.end)
+        return self.ts.copy(), {n: _copied(data.take(inside)) for n, data in values.items()}
 
     def cells(self, columns: Sequence[Column]) -> Cells:
         return self.body.cells(columns).take(slice(self.first, self.end))
@@ -82,8 +81,8 @@ class _Slice:
 
 def read_merged(
     table: BlockTable, owner: Owner, blocks: Sequence[StoredBlock], rows: Cells, ask: Ask
-) -> Found:
-    """Return a page, in order.
+) -> list[PagePart]:
+    """Return a page, in order, in parts that nobody else has the memory of.
 
     Args:
         table: Where the blocks are.
@@ -108,11 +107,13 @@ def read_merged(
     rows = rows.between(start, end)
     slices = slices if ask.is_ascending else slices[::-1]
     table.keep(None)
-    found = _merged(slices, rows, ask.columns)
+    parts = _merged(slices, rows, ask.columns)
     for part in slices:
         if not part.is_whole:
             table.keep(part.body)
-    return _in_order(found, ask)
+    if not ask.is_ascending:
+        parts = [_backwards(part) for part in reversed(parts)]
+    return list(head_of(parts, ask.rows_max))
 
 
 def _slices(
@@ -149,50 +150,33 @@ def _slices(
     return slices
 
 
-def _merged(slices: Sequence[_Slice], rows: Cells, columns: Sequence[Column]) -> Found:
-    """Return readings of slices and rows, ascending; memory of its own but for whole blocks."""
-    times: list[npt.NDArray[np.int64]] = []
-    values: list[dict[str, ColumnData]] = []
+def _merged(slices: Sequence[_Slice], rows: Cells, columns: Sequence[Column]) -> list[PagePart]:
+    """Return readings of slices and rows, ascending."""
+    parts: list[PagePart] = []
 
-    def add(ts: npt.NDArray[np.int64], data: dict[str, ColumnData]) -> None:
-        if len(ts):
-            times.append(ts)
-            values.append(data)
-
-    def add_rows(part: Cells) -> None:
-        add(part.ts, {name: cells.data for name, cells in part.columns.items()})
+    def add(cells: Cells) -> None:
+        if len(cells):
+            parts.append((cells.ts, {name: one.data for name, one in cells.columns.items()}))
 
     taken = 0
     for part in slices:
         ts = part.ts
         before, over = np.searchsorted(rows.ts, [int(ts[0]), int(ts[-1]) + 1]).tolist()
-        add_rows(rows.take(slice(taken, before)))
+        add(rows.take(slice(taken, before)))
         if before == over:
-            add(ts, part.values(columns))
+            parts.append(part.part(columns))
         else:
-            add_rows(fold(part.cells(columns), rows.take(slice(before, over)), columns))
+            add(fold(part.cells(columns), rows.take(slice(before, over)), columns))
         taken = over
-    add_rows(rows.take(slice(taken, len(rows))))
-    if len(times) == 1:
-        is_shared = bool(slices) and not slices[0].is_whole
-        return _copied(times[0], values[0]) if is_shared else (times[0], values[0])
-    return np.concatenate([_NO_TIMES, *times]), concat_values(values, columns)
+    add(rows.take(slice(taken, len(rows))))
+    return parts
 
 
-def _copied(ts: npt.NDArray[np.int64], values: dict[str, ColumnData]) -> Found:
-    # The block is kept for the next page; whoever gets the page may write into its arrays.
-    return ts.copy(), {
-        name: ColumnData(data.values.copy(), None if data.present is None else data.present.copy())
-        for name, data in values.items()
-    }
+def _copied(data: ColumnData) -> ColumnData:
+    return ColumnData(data.values.copy(), None if data.present is None else data.present.copy())
 
 
-def _in_order(found: Found, ask: Ask) -> Found:
-    ts, values = found
-    if ask.is_ascending:
-        if len(ts) <= ask.rows_max:
-            return found
-        part: slice | npt.NDArray[np.intp] = slice(0, ask.rows_max)
-    else:
-        part = np.arange(len(ts) - 1, max(len(ts) - ask.rows_max, 0) - 1, -1)
-    return ts[part], {name: data.take(part) for name, data in values.items()}
+def _backwards(part: PagePart) -> PagePart:
+    ts, columns = part
+    order = np.arange(len(ts) - 1, -1, -1)
+    return ts[order], {name: data.take(order) for name, data in columns.items()}

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from treering.core.columns import empty_column
-from treering.core.schema import Column
 from treering.engine.deletions import Deletion, dead_mask, with_deletion
+from treering.engine.protocol import PagePart
 from treering.engine.sqlite import sql
 from treering.engine.sqlite.answered import find_answered
 from treering.engine.sqlite.batches import Batch
@@ -31,7 +30,7 @@ from treering.engine.sqlite.database import (
     unlink_database,
 )
 from treering.engine.sqlite.failures import translated
-from treering.engine.sqlite.merged import Ask, Found, read_merged
+from treering.engine.sqlite.merged import Ask, read_merged
 from treering.engine.sqlite.row_table import RowRange, RowTable
 from treering.engine.sqlite.sealing import Place, Sealed, SealStep
 from treering.engine.sqlite.segment_identity import (
@@ -273,7 +272,7 @@ class SegmentFile:
             self._ids.clear()
         self._ids[series] = series_id
 
-    def read(self, series: str, ask: Ask) -> tuple[Found, list[BlockStats]]:
+    def read(self, series: str, ask: Ask) -> tuple[list[PagePart], list[BlockStats]]:
         """Return up to ``rows_max`` event times in ``[start, end)``, in order, and their values.
 
         Where it is asked for, blocks that answer by their statistics come as those instead, also
@@ -286,7 +285,7 @@ class SegmentFile:
         with self._reading():
             series_id = self._id_of(series)
             if series_id is None:
-                return _nothing(ask.columns), []
+                return [], []
             self._remember(series, series_id)
             owner = Owner(series_id, series)
             blocks = self._blocks.between(owner, ask.start, ask.end)
@@ -300,9 +299,10 @@ class SegmentFile:
             left = [block for block in blocks if block not in answered]
             stats = list(answered.values())
             if not left:
-                return self._rows.read(series_id, ask.columns, wanted), stats
-            rows = self._rows.cells(series_id, ask.columns, wanted)
-            return read_merged(self._blocks, owner, left, rows, ask), stats
+                rows = self._rows.read(series_id, ask.columns, wanted)
+                return ([rows] if len(rows[0]) else []), stats
+            cells = self._rows.cells(series_id, ask.columns, wanted)
+            return read_merged(self._blocks, owner, left, cells, ask), stats
 
     def count(self, series: str, *, start: int, end: int) -> int:
         """Return how many readings there are in ``[start, end)``.
@@ -452,12 +452,6 @@ class SegmentFile:
     def close(self) -> None:
         """Close the file; what was committed is safe without it."""
         _close(self._connection)
-
-
-def _nothing(columns: Sequence[Column]) -> Found:
-    return np.empty(0, dtype=np.int64), {
-        column.name: empty_column(column.type) for column in columns
-    }
 
 
 def _close(connection: sqlite3.Connection | None) -> None:
