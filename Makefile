@@ -25,7 +25,7 @@ lint: $(STAMP)dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: $(STAMP)dev
+bench: $(STAMP)bench
 	$(BIN)/python -m benchmarks
 
 clean:
@@ -43,4 +43,8 @@ $(STAMP)demo: $(BIN)/python pyproject.toml
 $(STAMP)dev: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[all]'
 	$(BIN)/python -m pip install --quiet --group dev
+	@touch $@
+
+$(STAMP)bench: $(STAMP)dev
+	$(BIN)/python -m pip install --quiet --group bench
 	@touch $@

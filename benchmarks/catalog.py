@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 import treering
 from benchmarks.measure import Result, best_s
+from benchmarks.nodes import bench_node
 from treering.core.series import SeriesRecord
 from treering.leases import LeaseTerms, SeriesLease
 from treering.testing import LocalCassandra
@@ -35,7 +36,7 @@ def records_of(table: treering.Table, count: int) -> Iterator[SeriesRecord]:
 
 def run(*, series: int = 100_000, single: int = 200) -> list[Result]:
     """Start a node, enter series, and measure what a client does with them."""
-    with LocalCassandra() as node:
+    with bench_node() as node:
         with treering.open(node.url("bench"), replication={"datacenter1": 1}) as store:
             table = store.create("readings", rate="1/s", retention="90d")
             results = [measure_entering(table, series, single)]

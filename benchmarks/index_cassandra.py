@@ -17,7 +17,7 @@ import numpy as np
 
 import treering
 from benchmarks.measure import Result, best_s
-from treering.testing import LocalCassandra
+from benchmarks.nodes import bench_node
 
 DAY_MS = 86_400_000
 
@@ -25,7 +25,7 @@ DAY_MS = 86_400_000
 def run(*, days: int = 400, series: int = 10_000, rows: int = 10) -> list[Result]:
     """Start a node and compare both."""
     with (
-        LocalCassandra() as node,
+        bench_node() as node,
         treering.open(node.url("bench"), replication={"datacenter1": 1}) as store,
     ):
         return [silent(store, days), *bulk(store, series, rows)]

@@ -2,15 +2,18 @@
 
     python -m benchmarks rows_cassandra
 
-Peers, on the same node and the same readings: ``execute_concurrent_with_args`` with one INSERT a
-reading; hand-made single-partition batches of 50, 100, 200 and 400 with 16 in flight, of which the
-best one is the peer; one SELECT a bucket with the driver's default rows, all buckets side by side;
-one SELECT with IN over all buckets. Client and node share the machine's cores.
+Peers, on the same node, the same readings and a table with the same options:
+``execute_concurrent_with_args`` with one INSERT a reading; hand-made single-partition batches of
+50, 100, 200 and 400 with 16 in flight, of which the best one is the peer; one SELECT a bucket with
+the driver's default rows, all buckets side by side; one SELECT with IN over all buckets. Each round
+writes rows that were not there. Client and node share the machine's cores.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import itertools
+import re
 from collections.abc import Callable
 from itertools import groupby, islice
 from typing import Any
@@ -21,13 +24,14 @@ from cassandra.concurrent import execute_concurrent, execute_concurrent_with_arg
 from cassandra.query import BatchStatement, BatchType
 
 import treering
-from benchmarks.measure import Result, best_s
-from treering.testing import LocalCassandra
+from benchmarks.measure import Result, best_of, best_s
+from benchmarks.nodes import bench_node
 
 Times = np.ndarray[Any, np.dtype[np.int64]]
 DAY_MS = 86_400_000
 BATCHES = (50, 100, 200, 400)
 BATCH = 100
+ROUNDS = 3
 
 
 def readings_of(days: int, rows_a_day: int) -> tuple[Times, np.ndarray[Any, Any]]:
@@ -39,33 +43,55 @@ def readings_of(days: int, rows_a_day: int) -> tuple[Times, np.ndarray[Any, Any]
     return times, values
 
 
-def run(*, days: int = 30, rows_a_day: int = 20_000, peer_rows: int = 20_000) -> list[Result]:
+def run(
+    *,
+    days: int = 30,
+    rows_a_day: int = 20_000,
+    single_rows: int = 20_000,
+    batched_rows: int = 100_000,
+) -> list[Result]:
     """Start a node, write and read with treering and with the driver, and compare."""
-    with LocalCassandra() as node:
+    with bench_node() as node:
         url = node.url("bench")
         cluster = Cluster(node.contact_points, port=node.port, protocol_version=5)
         try:
             with treering.open(url, replication={"datacenter1": 1}) as store:
-                return compare(store, cluster, days, rows_a_day, peer_rows)
+                times, values = readings_of(days, rows_a_day)
+                table = store.create("ours", rate="1/s", retention="90d", bucket="day")
+                session = peer_session(cluster, like="ours")
+                return [
+                    *compare_writes(table, session, times, values, single_rows, batched_rows),
+                    *compare_reads(table, session, "s", times, values),
+                    compare_in(table, session, times, values),
+                ]
         finally:
             cluster.shutdown()
 
 
-def compare(
-    store: treering.Store, cluster: Cluster, days: int, rows_a_day: int, peer_rows: int
+def compare_writes(
+    table: treering.Table,
+    session: Session,
+    times: Times,
+    values: np.ndarray[Any, Any],
+    single_rows: int,
+    batched_rows: int,
 ) -> list[Result]:
-    """Run every comparison on one store."""
-    times, values = readings_of(days, rows_a_day)
-    table = store.create("ours", rate="1/s", retention="90d", bucket="day")
-    session = peer_session(cluster)
-    few = slice(0, peer_rows)
-    rows = rows_of(times[few], values[few])
-    warm_up(table, session, times, values, rows)
-    ours_s = best_s(lambda: table.write("s", times, unit="ms", value=values), accepted(len(times)))
-    ours = len(times) / ours_s
-    single = len(rows) / best_s(lambda: write_single(session, rows), all_written, rounds=1)
-    batched, size = best_batches(session, rows)
-    results = [
+    """Write with all; rounds write series of their own, and ``s`` is there afterwards."""
+    fresh = map("s{}".format, itertools.count())
+    few = slice(0, batched_rows)
+    warm_up(table, session, times, values, rows_of(times[few], values[few], next(fresh)))
+
+    def rows(count: int) -> list[Row]:
+        return rows_of(times[:count], values[:count], next(fresh))
+
+    ours = len(times) / best_s(
+        lambda: table.write(next(fresh), times, unit="ms", value=values), accepted(len(times))
+    )
+    one_each = rows(single_rows)
+    single = len(one_each) / best_s(lambda: write_single(session, one_each), all_written, rounds=1)
+    batched, size = best_batches(session, [rows(batched_rows) for _ in range(ROUNDS)])
+    table.write("s", times, unit="ms", value=values)
+    return [
         Result(
             name="write rows",
             ours=ours,
@@ -83,11 +109,6 @@ def compare(
             budget=2.5,
         ),
     ]
-    return [
-        *results,
-        compare_reads(table, session, "s", times, values),
-        compare_in(table, session, times, values),
-    ]
 
 
 def warm_up(
@@ -99,26 +120,47 @@ def warm_up(
 ) -> None:
     """Have the node compile what it runs, before anybody's time counts: whoever came first lost."""
     for _ in range(3):
-        table.write("s", times, unit="ms", value=values)
-        write_batches(session, rows, BATCHES[-1])
-        assert len(table.read("s", int(times[0]), int(times[-1]) + 1, unit="ms")) == len(times)
+        table.write("warm", times, unit="ms", value=values)
+        for size in BATCHES:
+            write_batches(session, rows, size)
+        assert len(table.read("warm", int(times[0]), int(times[-1]) + 1, unit="ms")) == len(times)
 
 
-def peer_session(cluster: Cluster) -> Session:
-    """Return a session of the plain driver, and make the table that it writes to."""
+def peer_session(cluster: Cluster, *, like: str) -> Session:
+    """Return a session of the plain driver, and make the table that it writes to.
+
+    Args:
+        cluster: The plain driver's.
+        like: The table of ours whose options it gets: lifetime, compaction, compression.
+    """
     session = cluster.connect("bench")
     session.execute(
         "CREATE TABLE peer (series text, bucket text, ts timestamp, value double, "
-        "PRIMARY KEY ((series, bucket), ts)) WITH CLUSTERING ORDER BY (ts DESC)"
+        f"PRIMARY KEY ((series, bucket), ts)) WITH {options_of(cluster, like)}"
     )
     return session
 
 
-def best_batches(session: Session, rows: list[Row]) -> tuple[float, int]:
-    """Return rows a second of the best size of hand-made batches, and that size."""
+def options_of(cluster: Cluster, table: str) -> str:
+    """Return the options of a table as the driver itself writes them down, without its comment."""
+    cluster.refresh_schema_metadata()
+    made = cluster.metadata.keyspaces["bench"].tables[table]
+    text = re.sub(r"comment = '(?:[^']|'')*'", "comment = ''", made.as_cql_query())
+    return text.partition(" WITH ")[2].removesuffix(";")
+
+
+def best_batches(session: Session, rounds: list[list[Row]]) -> tuple[float, int]:
+    """Return rows a second of the best size of hand-made batches, and that size.
+
+    Every round has rows of its own; a size that comes later writes them anew, which is no dearer.
+    """
 
     def rate(size: int) -> float:
-        return len(rows) / best_s(lambda: write_batches(session, rows, size), all_written)
+        waiting = iter(rounds)
+        took_s = best_s(
+            lambda: write_batches(session, next(waiting), size), all_written, rounds=len(rounds)
+        )
+        return len(rounds[0]) / took_s
 
     return max((rate(size), size) for size in BATCHES)
 
@@ -155,7 +197,9 @@ def compare_reads(
     series: str,
     times: Times,
     values: np.ndarray[Any, Any],
-) -> Result:
+    *,
+    budget: float | None = 2.0,
+) -> list[Result]:
     """Read everything back with the store, and with the driver's default rows."""
     start, end = int(times[0]), int(times[-1]) + 1
     plan = table.explain(series, start, end, unit="ms")
@@ -175,16 +219,27 @@ def compare_reads(
     def check_peer(count: int) -> None:
         assert count == len(times)
 
-    ours_s = best_s(lambda: table.read(series, start, end, unit="ms"), check_ours)
-    peer_s = best_s(read_peer, check_peer)
-    return Result(
-        name=f"read {len(plan.reads)} day partitions",
-        ours=len(times) / ours_s,
-        peer=len(times) / peer_s,
-        unit="rows/s",
-        peer_name="the driver's default rows",
-        budget=2,
-    )
+    ours = best_of(lambda: table.read(series, start, end, unit="ms"), check_ours)
+    peer = best_of(read_peer, check_peer)
+    name, peer_name = f"read {len(plan.reads)} day partitions", "the driver's default rows"
+    return [
+        Result(
+            name=name,
+            ours=len(times) / ours.wall_s,
+            peer=len(times) / peer.wall_s,
+            unit="rows/s",
+            peer_name=peer_name,
+            budget=budget,
+        ),
+        Result(
+            name=f"{name}, the client's CPU",
+            ours=len(times) / ours.cpu_s,
+            peer=len(times) / peer.cpu_s,
+            unit="rows/CPU s",
+            peer_name=peer_name,
+            budget=10,
+        ),
+    ]
 
 
 Row = tuple[str, str, int, float]

@@ -37,7 +37,9 @@ def test_embedded_benchmark_runs() -> None:
 def test_embedded_history_benchmark_runs() -> None:
     results = embedded.run(series=2, rows=3_000, rounds=1)
     assert {result.name for result in results} == {
-        f"embedded: {what} of a gauge" for what in ("ingest", "scan", "size")
+        f"embedded: {what} of {data}"
+        for what in ("ingest", "scan", "size")
+        for data in ("a gauge", "a pulse sensor")
     }
     assert all(result.ours > 0 and result.peer > 0 for result in results)
 
@@ -65,8 +67,8 @@ def test_aggregates_benchmark_runs() -> None:
 
 @pytest.mark.usefixtures("cassandra_programs")
 def test_cassandra_benchmark_runs() -> None:
-    results = rows_cassandra.run(days=2, rows_a_day=500, peer_rows=300)
-    assert [result.unit for result in results] == ["rows/s"] * 4
+    results = rows_cassandra.run(days=2, rows_a_day=500, single_rows=300, batched_rows=500)
+    assert [result.unit for result in results] == [*["rows/s"] * 3, "rows/CPU s", "rows/s"]
 
 
 @pytest.mark.usefixtures("cassandra_programs")
@@ -107,7 +109,7 @@ def test_an_unknown_benchmark_is_told_with_those_that_there_are(
 
 def test_every_benchmark_is_run_and_described() -> None:
     folder = Path(benchmarks.__file__).parent
-    supports = {"__init__", "__main__", "measure", "picture"}
+    supports = {"__init__", "__main__", "measure", "nodes", "picture", "pulse"}
     modules = {path.stem for path in folder.glob("*.py")} - supports
     assert modules == set(NAMES)
     text = (folder / "README.md").read_text()
