@@ -60,6 +60,9 @@ def test_what_a_table_has_stands_beside_what_its_rate_asks_for(
         table = store.create("readings", rate="1/s", retention="30d")
         times = now - np.arange(2_000) * np.timedelta64(1, "m")
         table.write("pump-7", times, value=np.arange(2_000.0))
+        # Half an hour of a reading a second, in a bucket of a day.
+        fast = store.create("fast", rate="1/s", retention="30d")
+        fast.write("pump-7", now - np.arange(2_000) * np.timedelta64(1, "s"), value=np.ones(2_000))
     cassandra_node.flush(keyspace)
     place, _, options = cassandra_keyspace.partition("?")
     asked = ["design", "--table", f"{place}/readings?{options}", "--rate", "1/min"]
@@ -74,4 +77,11 @@ def test_what_a_table_has_stands_beside_what_its_rate_asks_for(
     files = ["--files", str(cassandra_node.data_folders()[0])]
     by_files = CliRunner().invoke(app, [*asked[:3], *files, "--json"])
     assert by_files.exit_code == 0, by_files.stderr
-    assert json.loads(by_files.stdout)["design"]
+    minutely = json.loads(by_files.stdout)
+    assert minutely["workload"]["rate_hz"] == pytest.approx(1 / 60, rel=0.01)
+    assert "event times over 1d9h" in minutely["sources"][0]
+    one_table = ["design", "--table", f"{place}/fast?{options}", *files, "--json"]
+    by_second = json.loads(CliRunner().invoke(app, one_table).stdout)
+    assert by_second["workload"]["rate_hz"] == pytest.approx(1, rel=0.01)
+    assert by_second["sources"][0].endswith("of 1d, event times over 33m20s")
+    assert by_second["alters"] == []

@@ -1,0 +1,109 @@
+"""When the readings of files happened, as the ends of their clustering say.
+
+Rules of this file: only a first clustering column sorts a file by time, so a later one tells
+nothing; what is no time that can be is absent, never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from treering.core.bucket import BucketWidth, bucket_start_s
+from treering.core.timeuuid import times_of_timeuuids
+from treering.core.twcs import RESOLUTION_PER_S
+from treering.core.units import TIME_END_S, TIME_MIN_S
+from treering.doctor.checks.write_times import unit_of
+from treering.doctor.facts import ColumnFacts, SchemaFacts
+from treering.sstable.facts import ClusteringBound, SSTableFacts
+
+_UUID: Final = np.dtype("V16")
+_UUID_BYTES: Final = 16
+_NUMBER_BYTES_MAX: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventSpan:
+    """From the first to the last event time of some readings, epoch seconds, both included."""
+
+    first_s: float
+    last_s: float
+
+    @property
+    def length_s(self) -> float:
+        """The seconds between them."""
+        return self.last_s - self.first_s
+
+
+def event_span_of(
+    file: SSTableFacts, schema: SchemaFacts, time: ColumnFacts | None
+) -> EventSpan | None:
+    """Return when the readings of a file happened; None where its clustering does not say.
+
+    Args:
+        file: The file; a bundle without keys has no clustering.
+        schema: The table's.
+        time: The clustering column of event time.
+    """
+    if time is None or not schema.clustering or schema.clustering[0] != time:
+        return None
+    ends = [_time_of(bound, time) for bound in (file.clustering_start, file.clustering_end)]
+    first_s, last_s = ends[::-1] if time.is_descending else ends
+    if first_s is None or last_s is None or first_s > last_s:
+        return None
+    return EventSpan(first_s=first_s, last_s=last_s)
+
+
+def _time_of(bound: ClusteringBound | None, time: ColumnFacts) -> float | None:
+    value = bound.values[0] if bound is not None and bound.values else None
+    if not value:
+        return None
+    at_s = _seconds_of(value, time.type)
+    return at_s if at_s is not None and TIME_MIN_S <= at_s < TIME_END_S else None
+
+
+def _seconds_of(value: bytes, kind: str) -> float | None:
+    if kind == "timeuuid":
+        if len(value) != _UUID_BYTES:
+            return None
+        return int(times_of_timeuuids(np.frombuffer(value, _UUID))[0]) / 1e6
+    if len(value) > _NUMBER_BYTES_MAX:
+        return None
+    number = int.from_bytes(value, "big", signed=True)
+    if kind == "timestamp":
+        return number / 1e3
+    unit = unit_of(number)  # A number tells its unit itself, from 1985 on.
+    return None if unit is None else number / RESOLUTION_PER_S[unit]
+
+
+def count_touched(span: EventSpan, width_s: int) -> int:
+    """Return how many buckets of a width event times reach into.
+
+    >>> count_touched(EventSpan(first_s=86_000.0, last_s=86_400.0), 86_400)
+    2
+    """
+    width = next((width for width in BucketWidth if width.length_s == width_s), None)
+    first_s, last_s = int(span.first_s // 1), int(span.last_s // 1)
+    if width is None:
+        return last_s // width_s - first_s // width_s + 1
+    if width is BucketWidth.MONTH:
+        first, last = np.array([first_s, last_s]).astype("M8[s]").astype("M8[M]").astype(np.int64)
+        return int(last - first) + 1
+    return (bucket_start_s(last_s, width) - bucket_start_s(first_s, width)) // width_s + 1
+
+
+def covered_s(spans: Iterable[EventSpan]) -> float:
+    """Return how many seconds some spans cover together; what lies between them does not count.
+
+    >>> spans = [EventSpan(first_s=0.0, last_s=5.0), EventSpan(first_s=3.0, last_s=9.0)]
+    >>> covered_s([*spans, EventSpan(first_s=20.0, last_s=21.0)])
+    10.0
+    """
+    total, end_s = 0.0, float("-inf")
+    for span in sorted(spans, key=lambda one: one.first_s):
+        total += max(span.last_s - max(span.first_s, end_s), 0.0)
+        end_s = max(end_s, span.last_s)
+    return total
