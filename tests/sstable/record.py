@@ -26,7 +26,7 @@ from treering.testing import LocalCassandra
 FOLDER: Final = Path(__file__).parent / "data"
 TOOL: Final = "tool.json"
 HALF_YEAR_S: Final = 182 * 86_400
-# Which of the suite's nodes each recording is of.
+# Which of the suite's nodes each recording is of; one of a version that is not a release.
 RECORDINGS: Final = {
     "nb": "5.0",
     "oa": "5.0 oa",
@@ -34,10 +34,12 @@ RECORDINGS: Final = {
     "nb-4.1": "4.1",
     "nb-4.0": "4.0",
     "me": "3.11",
+    "na": "4.0-alpha4",
 }
-# The tool of 3.11 ends at a file whose least and largest clustering differ in length, which an
-# open range deletion makes.
-NOT_FOR_3_11: Final = ("deletes", "types")
+# The tools of 3.11 and of what came before 4.0 end at a file whose least and largest clustering
+# differ in length, which an open range deletion makes.
+NOT_FOR_OLD_TOOLS: Final = ("deletes", "types")
+OLD_SERVERS: Final = ("3.", "4.0-")
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def call_tool(
     ring: LocalCassandra, root: Path, graces_s: tuple[int, ...] = (0, -HALF_YEAR_S)
 ) -> list[ToolCall]:
     """Run sstablemetadata over all tables' files, as of now and as of half a year later."""
-    left_out = NOT_FOR_3_11 if ring.version.startswith("3.") else ()
+    left_out = NOT_FOR_OLD_TOOLS if ring.version.startswith(OLD_SERVERS) else ()
     files = [
         path
         for path in sorted(root.glob("*/*-Data.db"))
@@ -93,7 +95,7 @@ def call_tool(
 def record(name: str) -> None:
     """Write one recording."""
     with (
-        LocalCassandra(**NODES[RECORDINGS[name]]) as ring,
+        LocalCassandra(**NODES.get(RECORDINGS[name], {"version": RECORDINGS[name]})) as ring,
         tempfile.TemporaryDirectory() as scratch,
     ):
         with driver_session(ring, protocol_version=4) as session:

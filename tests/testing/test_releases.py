@@ -37,6 +37,13 @@ def test_every_release_is_tried_in_its_newest_version() -> None:
     assert {name: release_of(release.newest) for name, release in RELEASES.items()} == RELEASES
 
 
+def test_what_came_before_a_release_starts_like_it_and_what_is_not_full_is_refused() -> None:
+    assert release_of("4.0-alpha4") is RELEASES["4.0"]
+    for version in ("4.0", "4.0-", "5.0.8-SNAPSHOT", "x4.0.19"):
+        with pytest.raises(UsageError):
+            release_of(version)
+
+
 def test_a_release_that_is_not_known_is_refused_with_those_that_are() -> None:
     with pytest.raises(UsageError) as refused:
         release_of("4.2.1")

@@ -6,6 +6,7 @@ that nothing else asks which release it is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -26,6 +27,9 @@ _READS_SETTINGS: Final = """<configuration>
   <root level="OFF"/>
 </configuration>
 """
+# Old nodetools write addresses in a way that Java 17 refuses by itself.
+_LEGACY_URLS: Final = "-Dcom.sun.jndi.rmiURLParsing=legacy"
+_VERSION: Final = re.compile(r"(\d+\.\d+)(?:\.\d+|-(?:alpha|beta|rc)\d+)")
 _SYNC_PERIOD_MS: Final = 10_000
 _SYNC_WINDOW_MS: Final = 10
 
@@ -81,7 +85,12 @@ RELEASES: Final[Mapping[str, Release]] = MappingProxyType(
     {
         "5.0": Release(newest=VERSION_DEFAULT, knows_storage_mode=True),
         "4.1": Release(newest="4.1.10"),
-        "4.0": Release(newest="4.0.19", knows_units=False),
+        "4.0": Release(
+            newest="4.0.19",
+            knows_units=False,
+            # For what came before 4.0.0: their nodetool is like that of 3.11.
+            nodetool_flags=(_LEGACY_URLS,),
+        ),
         "3.11": Release(
             newest="3.11.19",
             knows_units=False,
@@ -90,8 +99,7 @@ RELEASES: Final[Mapping[str, Release]] = MappingProxyType(
             seed_has_port=False,
             yaml=MappingProxyType({"start_native_transport": True, "start_rpc": False}),
             nodetool_flags=(
-                # Its nodetool writes addresses in a way that Java 17 refuses by itself.
-                "-Dcom.sun.jndi.rmiURLParsing=legacy",
+                _LEGACY_URLS,
                 "-Dlogback.statusListenerClass=ch.qos.logback.core.status.NopStatusListener",
             ),
             nodetool_logback=_READS_SETTINGS,
@@ -103,12 +111,13 @@ RELEASES: Final[Mapping[str, Release]] = MappingProxyType(
 
 
 def release_of(version: str) -> Release:
-    """Return what is known about the release of a full version.
+    """Return what is known about the release of a full version, or of one before it.
 
     Raises:
         UsageError: A version that is not full, or of a release that is not known here.
     """
-    release = RELEASES.get(version.rpartition(".")[0])
+    match = _VERSION.fullmatch(version)
+    release = None if match is None else RELEASES.get(match[1])
     if release is None:
         raise UsageError(
             f"Cassandra {version} cannot be started locally",
