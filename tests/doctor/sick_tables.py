@@ -57,16 +57,23 @@ class Made:
 
 DAILY: Final = windows("DAYS", 1)
 UNIFIED: Final = {"class": "UnifiedCompactionStrategy"}
+TIERED: Final = {"class": "SizeTieredCompactionStrategy"}
 # Those whose rows have to be past TTL and grace within a test have a grace of a second.
 TABLES: Final = {
     "well": Made(ttl_s=30 * DAY_S, compaction=DAILY),
     "well_ucs": Made(ttl_s=0, compaction=UNIFIED),
+    "well_ucs_ttl": Made(ttl_s=30 * DAY_S, compaction=UNIFIED),
+    "well_stcs": Made(ttl_s=0, compaction=TIERED),
     "unbounded": Made(ttl_s=90 * DAY_S, compaction=windows("DAYS", 3), key="series"),
     "over_partitioned": Made(ttl_s=30 * DAY_S, compaction=DAILY, key="(series, hour)"),
     "no_ttl": Made(ttl_s=2 * DAY_S, compaction=windows("HOURS", 4), grace_s=1),
     "back_dated": Made(ttl_s=30 * DAY_S, compaction=DAILY),
     "long_grace": Made(ttl_s=DAY_S, compaction=windows("HOURS", 2), grace_s=10 * DAY_S),
-    "stcs": Made(ttl_s=DAY_S, compaction={"class": "SizeTieredCompactionStrategy"}, grace_s=1),
+    "stcs": Made(ttl_s=DAY_S, compaction=TIERED, grace_s=1),
+    # Rows of all ages are in one file, of which a fifth live; it is sick in a while.
+    "ucs_mixed": Made(ttl_s=DAY_S, compaction=UNIFIED, grace_s=1),
+    # A row of today whose write time is old keeps files that have fully expired.
+    "ucs_kept": Made(ttl_s=DAY_S, compaction=UNIFIED, grace_s=1),
     "merged": Made(ttl_s=12 * DAY_S, compaction=DAILY),
     "windows_720": Made(ttl_s=30 * DAY_S, compaction=windows("HOURS", 1)),
     "snapshots": Made(
@@ -163,12 +170,18 @@ class SickTables:
                 for series in range(MANY_SERIES):
                     yield self._row(made, f"p{series}", age_s + HOUR_S * hour)
             return
+        if name == "ucs_mixed":
+            ages_s: tuple[int, ...] = AGES_S if number == LAST else ()
+        else:
+            ages_s = (age_s,)
         for series in range(3):
             for second in range(0, 30, 10):
-                yield self._row(made, f"p{series}", age_s + second, in_ms=_is_in_ms(name, number))
+                for one_s in ages_s:
+                    in_ms = _is_in_ms(name, number)
+                    yield self._row(made, f"p{series}", one_s + second, in_ms=in_ms)
         if name == "no_ttl" and number == 0:
             yield (*self._row(made, "p1", age_s + 5)[:-1], 0)
-        if name == "back_dated" and number == LAST:
+        if name in ("back_dated", "ucs_kept") and number == LAST:
             yield (*self._row(made, "p1", 90 * HOUR_S)[:-1], made.ttl_s)
 
     def _row(self, made: Made, series: str, age_s: int, *, in_ms: bool = False) -> tuple[Any, ...]:

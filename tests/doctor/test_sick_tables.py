@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,10 +20,15 @@ from cassandra.cluster import Session
 from typer.testing import CliRunner, Result
 
 from tests.doctor.sick_tables import OURS, TABLES, SickTables
+from treering.cli.doctor import collected_of
 from treering.cli.main import app
+from treering.doctor.check import diagnose
+from treering.doctor.collect import Wanted
+from treering.doctor.thresholds import Thresholds
 from treering.testing import LocalCassandra
 
 MAYBE: Final = "unless the memtable holds older writes"
+LIMITS: Final = Thresholds()
 FILE_KEYS: Final = (
     *("path", "window", "min_write_us", "max_write_us", "max_deletion_s"),
     *("removable", "blocked_by"),
@@ -52,7 +58,12 @@ CAUSES: Final = {
     "merged": "a major compaction",
     "millis": "in milliseconds; the server takes them for microseconds",
 }
-HEALTHY: Final = ("well", "well_ucs", OURS)
+HEALTHY: Final = ("well", "well_ucs", "well_ucs_ttl", "well_stcs", OURS)
+# What is found twelve hours later, when the day that rows live has passed for most of them.
+LATER: Final = {
+    "ucs_mixed": ("expired-not-reached", r"\((79|80) %\) expired more than 2h34m past grace"),
+    "ucs_kept": ("expired-not-reached", r"3 files \(\d+ B\) have fully expired and are kept by "),
+}
 # A grace of a second is what lets rows pass it within a test.
 SHORT_GRACE: Final = {name for name, made in TABLES.items() if made.grace_s == 1}
 
@@ -130,6 +141,23 @@ def test_a_healthy_table_has_four_oks_and_no_finding(report: dict[str, Any], nam
     assert table["missing"] == []
 
 
+def test_expired_rows_that_no_compaction_reaches_are_found_without_windows(
+    sick: SickTables, folder: Path
+) -> None:
+    later = Wanted(now_s=int(time.time()) + 43_200, keyspace=sick.keyspace)
+    collected = collected_of([sick.url, str(folder)], later, nodetool=None, timeout="30s")
+    reports = {one.table.partition(".")[2]: one for one in diagnose(collected, LIMITS).reports}
+    for name in ("well_ucs", "well_ucs_ttl", "well_stcs"):
+        assert reports[name].findings == (), name
+    for name, (finding_id, evidence) in LATER.items():
+        (finding,) = [one for one in reports[name].findings if one.severity != "notice"]
+        assert (finding.id, finding.severity) == (finding_id, "warning")
+        assert re.search(evidence, finding.evidence), finding.evidence
+    patient = replace(LIMITS, overdue_max_s=86_400)
+    again = {one.table: one for one in diagnose(collected, patient).reports}
+    assert again[f"{sick.keyspace}.ucs_mixed"].findings[0].severity == "notice"
+
+
 def test_the_keys_of_the_report_are_those_that_are_promised(report: dict[str, Any]) -> None:
     assert report["checks"].keys() == {"partitions", "sstables", "drops", "disk"}
     assert all(set(FINDING_KEYS) <= finding.keys() for finding in report["findings"])
@@ -191,6 +219,7 @@ def test_exit_codes_page_and_metrics_of_the_same_tables(
     for name in HEALTHY:
         doctor(*both, "--table", name, exit_code=0)
     doctor(*both, "--table", "millis", "--fail-on", "critical", exit_code=0)
+    doctor(*both, "--table", "back_dated", "--threshold", "span-windows-max=9", exit_code=0)
     doctor(*both, "--table", "no_ttl", "--fail-on", "critical", exit_code=4)
     doctor(*both, "--table", "no_ttl", "--fail-on", "never", exit_code=0)
     metrics = doctor(*both, "--format", "prometheus", exit_code=4).stdout

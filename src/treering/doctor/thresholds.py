@@ -25,6 +25,14 @@ class Thresholds:
         windows_max: The most windows of a retention.
         windows_min: The fewest windows of a retention.
         expired_bytes_ratio_max: Share of the disk that may be held by expired data.
+        overdue_max_s: How long a file or expired rows may stay beyond grace. None derives it:
+            with windows two of them or a twentieth of the TTL, without a tenth of the TTL and a
+            day at the most, and in both cases a look for expired files more.
+        span_windows_max: The most windows that the write times of one file may span.
+        split_windows_max: The most past windows with repaired beside unrepaired files.
+        ahead_max_s: How far ahead of the clock a write time may be.
+        files_per_window_max: The most files of the current window.
+        files_in_tiers_max: The most files of a table with SizeTieredCompactionStrategy.
         horizon_s: How far ahead growth is judged.
         throughput_bytes_per_s: Compaction throughput where the node does not tell its own.
     """
@@ -39,6 +47,12 @@ class Thresholds:
     windows_max: int = 50
     windows_min: int = 10
     expired_bytes_ratio_max: float = 0.2
+    overdue_max_s: int | None = None
+    span_windows_max: int = 2
+    split_windows_max: int = 2
+    ahead_max_s: int = 3_600
+    files_per_window_max: int = 32
+    files_in_tiers_max: int = 100
     horizon_s: int = 365 * 86_400
     throughput_bytes_per_s: int = 64 * 1_048_576
 
@@ -67,7 +81,7 @@ def parse_thresholds(pairs: Iterable[str]) -> Thresholds:
 def _value_of(name: str, text: str) -> int | float:
     if name.endswith("_ratio_max"):
         return _number(name, text, float)
-    if name.endswith("_horizon_s") or name == "horizon_s":
+    if name.endswith("_s") and not name.endswith("_per_s"):
         return parse_whole_s(text)
     if "bytes" in name:
         return parse_bytes(text.removesuffix("/s"))

@@ -248,16 +248,48 @@ def test_old_rows_within_the_hint_window_come_by_hint() -> None:
         min_write_us=(NOW_S - 6_600) * 1_000_000,
         min_deletion_s=NOW_S - 6_600 + 2 * HOUR_S,
     )
-    about = schema(short, default_time_to_live=2 * HOUR_S, gc_grace_seconds=600)
+    about = schema(short, default_time_to_live=2 * HOUR_S, gc_grace_seconds=3 * HOUR_S)
     finding = only(check_drops(table([hinted, *files[1:]], about), LIMITS))
     assert finding.id == "old-write-blocks"
     assert finding.facts["origin"] == "hint"
+    assert "switching read repair off" not in finding.cure
+    # A hint is not applied any more when the grace has passed since it was made.
+    about = schema(short, default_time_to_live=2 * HOUR_S, gc_grace_seconds=600)
+    finding = only(check_drops(table([hinted, *files[1:]], about), LIMITS))
+    assert finding.facts["origin"] == "unknown"
 
 
-def test_a_repaired_file_with_old_rows_comes_from_a_repair() -> None:
+@pytest.mark.parametrize(
+    ("mode", "origin", "words"),
+    [
+        ("NONE", "hint", "fit a node that was away for longer than 3h"),
+        ("BLOCKING", "read repair", "or hints for a node that was away for longer than 3h"),
+    ],
+)
+def test_old_rows_within_the_grace_may_be_hints_of_a_long_outage(
+    mode: str, origin: str, words: str
+) -> None:
+    first_s = TODAY_S - 5 * DAY_S
+    today = old_row(min_write_us=first_s * 1_000_000, min_deletion_s=first_s + TTL_S)
+    about = schema(read_repair=mode, gc_grace_seconds=6 * DAY_S)
+    found = check_drops(table([today, *windows(31)[1:]], about), LIMITS).findings
+    finding = next(one for one in found if one.id == "old-write-blocks")
+    assert finding.facts["origin"] == origin
+    assert words in finding.cause
+
+
+def test_that_a_file_was_repaired_is_no_cause_of_its_old_rows() -> None:
+    # A repair marks files and streams others, each with the write times that it had.
     today = old_row(repaired_at_ms=NOW_S * 1_000, min_deletion_s=TODAY_S - 25 * DAY_S + TTL_S)
     finding = only(check_drops(table([today, *windows(31)[1:]]), LIMITS))
+    assert finding.facts["origin"] == "unknown"
+    assert "repair" not in finding.cause.replace("read_repair", "")
+
+
+def test_a_repair_of_a_table_with_change_data_capture_writes_old_rows_again() -> None:
+    finding = only(check_drops(blocked_by_old(cdc=True), LIMITS))
     assert finding.facts["origin"] == "repair"
+    assert "change data capture" in finding.cause
 
 
 def test_a_back_dated_write_is_told_by_its_expiry() -> None:
@@ -294,6 +326,32 @@ def test_a_major_compaction_is_told_from_an_old_write() -> None:
     assert finding.id == "major-compaction"
     assert "spans 30 windows of 1 DAYS" in finding.evidence
     assert finding.impact_bytes == 30 * GB
+
+
+def test_a_wide_file_that_came_beside_older_ones_is_no_major_compaction() -> None:
+    # As a repair streams it from a replica whose memtable held all of these days.
+    streamed = sstable(99, TODAY_S - 12 * DAY_S, NOW_S, mtime_s=NOW_S)
+    finding = only(check_drops(table([*windows(31), streamed]), LIMITS))
+    assert finding.id == "old-write-blocks"
+    assert finding.facts["origin"] == "repair"
+    assert "streamed by a repair or a rebuild, or loaded; or" in finding.cause
+    # Where it is the older one, it is what a compaction of all files leaves.
+    merged = replace(streamed, mtime_s=NOW_S - 40 * DAY_S)
+    assert ids(check_drops(table([*windows(31), merged]), LIMITS)) == ["major-compaction"]
+
+
+def test_what_keeps_fully_expired_files_is_named_without_windows() -> None:
+    today = old_row(min_write_us=(TODAY_S - 80 * DAY_S) * 1_000_000)
+    finding = only(check_drops(table([today, *windows(70)[1:]], schema(UCS)), LIMITS))
+    assert (finding.id, finding.severity) == ("expired-not-reached", "warning")
+    assert "have fully expired and are kept by nb-1-big-Data.db" in finding.evidence
+
+
+def test_files_that_ucs_could_drop_are_left_behind_and_not_unreached() -> None:
+    finding = only(check_drops(table(windows(70), schema(UCS)), LIMITS))
+    assert finding.id == "expired-not-reached"
+    assert "could have gone since" in finding.evidence
+    assert "switched off" in finding.cause
 
 
 def test_repaired_beside_unrepaired_in_most_windows_is_a_finding() -> None:

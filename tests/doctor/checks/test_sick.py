@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.doctor.checks.tables import (
@@ -28,11 +30,18 @@ from tests.doctor.checks.tables import (
     twcs,
 )
 from tests.doctor.checks.test_healthy import found
+from treering.core.timeuuid import timeuuids_of
 from treering.doctor.facts import SchemaFacts, TableFacts, TableStats
 
 NONE_S: dict[str, Any] = {"default_time_to_live": 0, "read_repair": "BLOCKING"}
 UNBUCKETED: dict[str, Any] = {"key": "series text", "clustering": "ts timestamp desc"}
 AGGRESSIVE = "unsafe_aggressive_sstable_expiration"
+
+
+def session_of(begun_s: int) -> str:
+    """Return the id of a repair session that began then."""
+    (raw,) = timeuuids_of(np.array([begun_s * 1_000_000], dtype=np.int64))
+    return str(uuid.UUID(bytes=raw))
 
 
 def three_days_of_two_files() -> TableFacts:
@@ -281,6 +290,10 @@ SICK: dict[str, tuple[TableFacts, list[tuple[str, str]]]] = {
     "an incremental repair": (
         table(schema(), node(changed(days(), 29, pending_repair="5f0b"))),
         [("repair-unsafe", "notice")],
+    ),
+    "an incremental repair that was left days ago": (
+        table(schema(), node(changed(days(), 29, pending_repair=session_of(NOW_S - 2 * DAY_S)))),
+        [("repair-unsafe", "warning")],
     ),
 }
 

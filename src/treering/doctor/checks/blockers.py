@@ -17,7 +17,7 @@ from treering.doctor.checks.known import hint_window_s_of, major_of
 from treering.doctor.checks.node_files import NodeFiles
 from treering.doctor.checks.release import freed_soon
 from treering.doctor.checks.wording import amount, from_now, names, until
-from treering.doctor.checks.write_times import Cause, causes_of, origin_of
+from treering.doctor.checks.write_times import Cause, Origin, causes_of, origin_of, read_repair_of
 from treering.doctor.facts import TableFacts
 from treering.doctor.finding import Finding
 from treering.doctor.thresholds import Thresholds
@@ -167,8 +167,9 @@ def _merged(facts: TableFacts, files: NodeFiles, held: Held) -> Finding:
         node=files.node.node,
         evidence=f"{names(files, held.by)} ({render_bytes(size)}) {spans} {windows} windows of "
         f"{files.window}, {render_duration(files.span_s(file))}; {it} {leaves}{also}",
-        cause="a major compaction (nodetool compact), or a table that had another strategy before "
-        f"TWCS{hinted}: all windows of a node are in one file, which counts as one of the newest",
+        cause="a major compaction (nodetool compact), a table that had another strategy before "
+        f"TWCS, a memtable that was flushed as rarely{hinted}: all these windows are in one file, "
+        "which counts as one of the newest",
         consequence="its oldest rows stay until its newest have expired, nearly twice as long as "
         "they should; disk is freed in one step then, and at the most holds two retentions",
         cure="wait; do not run nodetool compact on TWCS, and leave the table out of jobs that do. "
@@ -200,8 +201,8 @@ def _old_write(facts: TableFacts, files: NodeFiles, held: Held) -> Finding | Non
         cause=f"most likely {_ORIGINS[origin]}: {why}",
         consequence="a file may only go when nothing that lives holds a write time as old as its "
         f"newest: what was written since then waits until {until(held.until_s)}",
-        cure=f"{_PREVENTION[origin]}. What is held goes by itself when the blocker has expired. "
-        f"{AGGRESSIVE}",
+        cure=f"{_prevention(facts, origin)}. What is held goes by itself when the blocker has "
+        f"expired. {AGGRESSIVE}",
         commands=_against_read_repair(facts) if origin in ("read repair", "hint") else (),
         cost=replace(FREE, text="nothing is rewritten; disk stays held until then"),
         facts=_facts(files, held) | {"origin": origin},
@@ -209,26 +210,35 @@ def _old_write(facts: TableFacts, files: NodeFiles, held: Held) -> Finding | Non
     )
 
 
-_ORIGINS: Final = {
+_ORIGINS: Final[dict[Origin, str]] = {
     "back-dated": "a back-dated write",
-    "repair": "a repair",
+    "repair": "a repair or another stream",
     "read repair": "read repair",
     "hint": "a hint, delivered after a node was away",
     "unknown": "a back-dated write",
 }
-_PREVENTION: Final = {
+_PREVENTION: Final[dict[Origin, str]] = {
     "back-dated": "write with ordinary write times and the TTL that remains; keep imports with "
     "old write times in a table that takes no other writes",
-    "repair": "after repairs that stream, leave whole-file drops a window or two; run "
-    "repairs of an append-only table with a TTL rarely, and full rather than incremental",
+    "repair": "flush the table on all replicas before a repair, so that none streams a file of "
+    "many windows, and leave whole-file drops a while after it",
     "read repair": "switch read repair off on this append-only table (risk: of two quorum reads "
     "in a row the second may miss a write that one replica alone has)",
-    "hint": "nothing needs to be done where it happens rarely; switching read repair off keeps "
-    "reads from doing the same (risk: of two quorum reads in a row the second may miss a write "
-    "that one replica alone has)",
+    "hint": "nothing needs to be done where it happens rarely",
     "unknown": "look for writers that send a time of their own (USING TIMESTAMP, or a driver's "
     "timestamp generator on a machine whose clock is wrong)",
 }
+
+
+_READS_AS_WELL: Final = (
+    "; switching read repair off keeps reads from doing the same (risk: of two quorum reads in a "
+    "row the second may miss a write that one replica alone has)"
+)
+
+
+def _prevention(facts: TableFacts, origin: Origin) -> str:
+    reads, _ = read_repair_of(facts)
+    return _PREVENTION[origin] + (_READS_AS_WELL if origin == "hint" and reads else "")
 
 
 def _against_read_repair(facts: TableFacts) -> tuple[str, ...]:

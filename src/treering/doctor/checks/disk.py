@@ -27,7 +27,7 @@ POINTS_MAX: Final = 200
 
 def check_disk(facts: TableFacts, thresholds: Thresholds) -> Checked:
     """Return whether disk comes back as lifetime, grace and windows say it should."""
-    nodes = judge_nodes(facts)
+    nodes = judge_nodes(facts, overdue_max_s=thresholds.overdue_max_s)
     found = [_held(facts, files, thresholds) for files in nodes]
     found += [_snapshots(facts, node, thresholds) for node in facts.nodes]
     unknown = why_unknown(facts)
@@ -106,6 +106,8 @@ def _points(curve: Curve) -> list[list[int]]:
 
 
 def _next(files: NodeFiles, curve: Curve) -> str:
+    if not files.has_look:
+        return "it leaves when compactions take these files, which nobody can foretell"
     if len(curve) == 1:
         return "nothing of it leaves as things are"
     at_s, left = curve[1]
@@ -180,7 +182,9 @@ def _summary(facts: TableFacts, nodes: Sequence[NodeFiles]) -> str:
         return f"{render_bytes(total)}, and nothing of it expires"
     late = sum(overdue_bytes(files, index) for files in nodes for index in range(len(files.files)))
     text = f"{render_bytes(total)}, {render_bytes(late)} of it older than the schedule allows"
-    moments: list[Any] = [point[0] for files in nodes for point in plan_release(files)[1:2]]
+    moments: list[Any] = [
+        point[0] for files in nodes if files.has_look for point in plan_release(files)[1:2]
+    ]
     if moments:
         text += f"; the next file goes by {render_instant(min(moments))}"
     return text

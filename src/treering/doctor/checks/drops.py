@@ -26,11 +26,11 @@ def verdicts_of(facts: TableFacts, thresholds: Thresholds) -> tuple[FileVerdict,
 
 def check_drops(facts: TableFacts, thresholds: Thresholds) -> Checked:
     """Return whether expired files leave the disk whole, and what keeps those that do not."""
-    nodes = judge_nodes(facts)
+    nodes = judge_nodes(facts, overdue_max_s=thresholds.overdue_max_s)
     findings: list[Finding] = []
     for files in nodes:
         findings += find_blockers(facts, files, thresholds)
-        findings += find_misdated(facts, files)
+        findings += find_misdated(facts, files, thresholds)
     found = find_lifetimes(facts, nodes, thresholds)
     # Where rows without a TTL keep files, they are the reason why those are still there.
     explained = {finding.node for finding in findings if finding.id == "no-ttl-blocks"}

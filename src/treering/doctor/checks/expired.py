@@ -49,6 +49,8 @@ def grace_of(files: NodeFiles) -> int:
     With windows, until the window and the next one have ended and the server has looked. Without,
     until a compaction comes by: a tenth of the TTL, a day at the most.
     """
+    if files.overdue_max_s is not None:
+        return files.overdue_max_s
     if files.twcs is not None:
         return files.slack_s()
     return min((files.ttl_s or 0) // 10, DAY_S) + files.check_s

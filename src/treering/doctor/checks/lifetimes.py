@@ -52,6 +52,7 @@ def find_lifetimes(
         found += [_left_behind(facts, files) for files in nodes]
     else:
         found += [_not_reached(facts, files, thresholds) for files in nodes]
+        found += [_left_behind(facts, files) for files in nodes if files.has_look]
     return [finding for finding in found if finding is not None]
 
 
@@ -219,7 +220,9 @@ def _size_tiered(
 def _not_reached(facts: TableFacts, files: NodeFiles, thresholds: Thresholds) -> Finding | None:
     """Return the finding on expired rows that compaction has not come by, without windows."""
     assert facts.schema is not None
-    late = [overdue_bytes(files, index) for index in range(len(files.files))]
+    # What may go whole does not wait for a compaction where the server looks for it.
+    goes = files.is_removable if files.has_look else (False,) * len(files.files)
+    late = [0 if goes[index] else overdue_bytes(files, index) for index in range(len(goes))]
     size, total = sum(late), files.data_bytes
     if not total or size <= thresholds.expired_bytes_ratio_max * total:
         return None
@@ -233,7 +236,8 @@ def _not_reached(facts: TableFacts, files: NodeFiles, thresholds: Thresholds) ->
         node=files.node.node,
         evidence=f"about {render_bytes(size)} of {render_bytes(total)} "
         f"({100 * size / total:.0f} %) expired more than {render_duration(grace_of(files))} past "
-        f"grace, in {len(some)} files; most in {names(files, some)}",
+        f"grace, in {render_count(len(some), 'file')}; most in {names(files, some)}"
+        f"{_kept(files, some)}",
         cause=f"{strategy} has no windows: expired rows leave when a compaction rewrites their "
         "file, and a file at the top of its level is rewritten when as much again has been written",
         consequence="expired rows stay on disk and are read over until then",
@@ -247,6 +251,22 @@ def _not_reached(facts: TableFacts, files: NodeFiles, thresholds: Thresholds) ->
     )
 
 
+def _kept(files: NodeFiles, some: Sequence[int]) -> str:
+    """Return which of some files have fully expired and what keeps them, in words."""
+    kept = [index for index in some if files.is_expired[index] and not files.is_removable[index]]
+    blockers = {
+        blocker
+        for index in kept
+        for blocker in files.lives.blockers_of(index, files.rules, files.now_s, limit=1)
+    }
+    if not blockers:
+        return ""
+    return (
+        f"; {amount(files, kept)} have fully expired and are kept by "
+        f"{names(files, sorted(blockers))}, where something lives with a write time as old"
+    )
+
+
 def _left_behind(facts: TableFacts, files: NodeFiles) -> Finding | None:
     """Return the finding on files that may go and that no server has dropped for a good while."""
     assert facts.schema is not None
@@ -254,6 +274,8 @@ def _left_behind(facts: TableFacts, files: NodeFiles) -> Finding | None:
     if files.node.is_memtable_known or is_disabled:
         return None  # Nobody runs there, or another finding says it.
     patience_s = 2 * files.check_s + HOUR_S
+    if files.overdue_max_s is not None:
+        patience_s = files.overdue_max_s
     some = tuple(
         index
         for index, at_s in enumerate(files.removable_at_s)

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from treering.core.units import render_count
+import numpy as np
+
+from treering.core.timeuuid import times_of_timeuuids
+from treering.core.units import DAY_S, render_count, render_duration
 from treering.doctor.checks.commands import FREE, alter_table, nodetool, rewrite_cost
-from treering.doctor.checks.known import TWCS, design_in_comment, files_of, major_of
+from treering.doctor.checks.known import TWCS, design_in_comment, files_of, major_of, now_s_of
 from treering.doctor.facts import TableFacts
 from treering.doctor.finding import Finding
 from treering.doctor.thresholds import Thresholds
+
+FAILS_AFTER_S: Final = DAY_S
+"""How long a server waits for a silent session (``LocalSessions.AUTO_FAIL_TIMEOUT``, 4.0-5.0)."""
+
+_NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,24 +120,58 @@ def _repair(facts: TableFacts, thresholds: Thresholds) -> Finding | None:
     if not pending:
         return None
     advice = repair_advice(facts)
-    sessions = {file.pending_repair for file in pending}
+    sessions = sorted({str(file.pending_repair) for file in pending})
+    begun_s = min((at_s for at_s in map(_begun_s, sessions) if at_s is not None), default=None)
+    age_s = None if begun_s is None else max(now_s_of(facts) - begun_s, 0)
     size = sum(file.data_bytes or 0 for file in pending)
     return Finding(
         id="repair-unsafe",
         check="drops",
-        severity="notice",
+        severity="notice" if age_s is None or age_s <= FAILS_AFTER_S else "warning",
         table=facts.name,
         evidence=f"{render_count(len(pending), 'file is', 'files are')} held by "
-        f"{render_count(len(sessions), 'session')} of incremental repair",
-        cause="an incremental repair runs, or failed and was not finished; it is the default of "
-        "nodetool repair",
+        f"{render_count(len(sessions), 'session')} of incremental repair"
+        + ("" if age_s is None else f", begun {render_duration(age_s)} ago"),
+        cause=_why_pending(age_s),
         consequence="while a session holds files they merge with no others, and its end leaves "
         "each window in repaired and unrepaired files that never merge: up to twice the files",
-        cure=f"{advice.text}; finish or cancel the session first (nodetool repair_admin)",
-        commands=("nodetool repair_admin list", *advice.commands),
+        cure="let the session end if it runs (repair_admin list); cancel it if it does not, with "
+        "--force where its coordinator is gone; where it is FINALIZED, switch compaction on. After "
+        f"that, {advice.text}. Risk: what a cancelled session compared is compared again",
+        commands=(
+            "nodetool repair_admin list --all",
+            nodetool("statusautocompaction", facts),
+            *(f"nodetool repair_admin cancel --session {one}" for one in sessions[:_NAMED]),
+            *advice.commands,
+        ),
         cost=rewrite_cost(
             facts, thresholds, what="what the session holds", rewritten_bytes=size or None
         ),
-        facts={"files": len(pending), "sessions": sorted(map(str, sessions))},
+        facts={"files": len(pending), "sessions": sessions, "begun_s": begun_s},
         impact_bytes=size,
     )
+
+
+def _why_pending(age_s: int | None) -> str:
+    if age_s is not None and age_s > FAILS_AFTER_S:
+        return (
+            "an incremental repair, the default of nodetool repair, was left unfinished (a server "
+            f"that runs gives it up {render_duration(FAILS_AFTER_S)} after its last news), runs "
+            "very long, or has ended while compaction, which marks its files, is switched off"
+        )
+    return (
+        "an incremental repair, the default of nodetool repair, runs or was left unfinished; or it "
+        "has ended and no compaction has come by to mark its files (switched off, or behind)"
+    )
+
+
+def _begun_s(session: str) -> int | None:
+    """Return when a session began, as its id says, a time-based UUID; None for another."""
+    try:
+        found = uuid.UUID(session)
+    except ValueError:
+        return None
+    if found.version != 1:
+        return None
+    raw = np.frombuffer(found.bytes, np.dtype("V16"))
+    return int(times_of_timeuuids(raw)[0]) // 1_000_000

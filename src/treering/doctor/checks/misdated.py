@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Final
 
 from treering.core.times import render_instant
 from treering.core.units import render_bytes, render_count, render_duration
@@ -14,15 +13,17 @@ from treering.doctor.checks.wording import amount, names
 from treering.doctor.checks.write_times import is_ahead, wrong_unit, wrong_unit_of
 from treering.doctor.facts import TableFacts
 from treering.doctor.finding import Cost, Finding
+from treering.doctor.thresholds import Thresholds
 from treering.sstable.facts import SSTableFacts
 
-SPLIT_MIN: Final = 3
-"""Windows that a repair under way may leave in two states without a word."""
 
-
-def find_misdated(facts: TableFacts, files: NodeFiles) -> list[Finding]:
+def find_misdated(facts: TableFacts, files: NodeFiles, thresholds: Thresholds) -> list[Finding]:
     """Return the findings on one node's write times and states of repair."""
-    found = (_wrong_unit(facts, files), _future(facts, files), _split(facts, files))
+    found = (
+        _wrong_unit(facts, files),
+        _future(facts, files, thresholds),
+        _split(facts, files, thresholds),
+    )
     return [finding for finding in found if finding is not None]
 
 
@@ -77,11 +78,11 @@ def _kept(files: NodeFiles, held: Held) -> str:
     return f"; they keep {amount(files, held.delayed)} beyond their time"
 
 
-def _future(facts: TableFacts, files: NodeFiles) -> Finding | None:
+def _future(facts: TableFacts, files: NodeFiles, thresholds: Thresholds) -> Finding | None:
     some = tuple(
         index
         for index, file in enumerate(files.files)
-        if is_ahead(files, file) and wrong_unit_of(files, file) is None
+        if is_ahead(files, file, thresholds) and wrong_unit_of(files, file) is None
     )
     if not some:
         return None
@@ -110,7 +111,7 @@ def _future(facts: TableFacts, files: NodeFiles) -> Finding | None:
     )
 
 
-def _split(facts: TableFacts, files: NodeFiles) -> Finding | None:
+def _split(facts: TableFacts, files: NodeFiles, thresholds: Thresholds) -> Finding | None:
     """Return the finding on past windows whose files are partly repaired and partly not."""
     if files.twcs is None or files.ttl_s is None:
         return None
@@ -123,7 +124,7 @@ def _split(facts: TableFacts, files: NodeFiles) -> Finding | None:
     past = sorted(states)[:-1]
     split = {start_s for start_s in past if len(states[start_s]) > 1}
     # A repair under way, or one since which a few windows passed, is no fault.
-    if len(split) < SPLIT_MIN or 2 * len(split) <= len(past):
+    if len(split) <= thresholds.split_windows_max or 2 * len(split) <= len(past):
         return None
     some = tuple(i for i, file in enumerate(files.files) if _start_s(files, file) in split)
     return Finding(

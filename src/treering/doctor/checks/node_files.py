@@ -6,6 +6,7 @@ that nobody knows is taken for Cassandra's default and told; without TWCS there 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -13,10 +14,11 @@ from typing import Final
 import numpy as np
 
 from treering.core.choices import GRACE_DEFAULT_S
-from treering.core.expiry import gc_before_s, is_fully_expired
+from treering.core.expiry import EXPIRED_CHECK_S, gc_before_s, is_fully_expired
 from treering.core.removable import TOKEN_MAX, TOKEN_MIN, Bools, FileLife, FileSet, RemovalRules
 from treering.core.times import render_instant
 from treering.core.twcs import TwcsOptions
+from treering.doctor.checks.known import TWCS, UCS
 from treering.doctor.checks.windows import state_of, twcs_of
 from treering.doctor.facts import NodeFacts, SchemaFacts, TableFacts
 from treering.doctor.finding import FileVerdict, Removable
@@ -27,6 +29,7 @@ BLOCKED_BY_MAX: Final = 16
 
 _LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 _DEFAULTS: Final = TwcsOptions()
+_SECONDS: Final = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +42,13 @@ class NodeFiles:
         lives: The same for the rule of removal.
         rules: The table's part in that rule.
         twcs: The table's windows; None without TWCS.
+        check_s: How often the server looks for expired files.
+        has_look: Whether it does; without, they leave when a compaction takes them.
         ttl_s: How long its rows live; None where none expires.
         is_expired: Which files are fully expired.
         is_removable: Which of them nothing blocks.
         removable_at_s: When each file is removable if nothing changes; None for never.
+        overdue_max_s: How long past its due time a file may stay; None where that is derived.
     """
 
     node: NodeFacts
@@ -50,10 +56,13 @@ class NodeFiles:
     lives: FileSet
     rules: RemovalRules
     twcs: TwcsOptions | None
+    check_s: int
+    has_look: bool
     ttl_s: int | None
     is_expired: tuple[bool, ...]
     is_removable: tuple[bool, ...]
     removable_at_s: tuple[int | None, ...]
+    overdue_max_s: int | None = None
 
     @property
     def now_s(self) -> int:
@@ -74,11 +83,6 @@ class NodeFiles:
     def window(self) -> str:
         """A window as the options spell it; empty without TWCS."""
         return "" if self.twcs is None else self.twcs.text
-
-    @property
-    def check_s(self) -> int:
-        """How often the server looks for expired files."""
-        return (self.twcs or _DEFAULTS).expired_check_s
 
     @property
     def data_bytes(self) -> int:
@@ -118,6 +122,8 @@ class NodeFiles:
         Its own window has to end and so has the next, whose first file may hold its last writes;
         then comes the next look for expired files. A twentieth of the TTL is no harm either.
         """
+        if self.overdue_max_s is not None:
+            return self.overdue_max_s
         return max(2 * self.window_s, (self.ttl_s or 0) // 20) + self.check_s
 
     def bytes_of(self, indices: Sequence[int]) -> int:
@@ -183,15 +189,29 @@ def rules_of(schema: SchemaFacts | None) -> RemovalRules:
     )
 
 
+def check_s_of(schema: SchemaFacts | None) -> int:
+    """Return how often a server looks for expired files; Cassandra's default where none says.
+
+    TWCS and, in 5.0, UCS take the option of the same name.
+    """
+    options = twcs_of(schema)
+    if options is not None:
+        return options.expired_check_s
+    compaction = (None if schema is None else schema.compaction) or {}
+    text = compaction.get("expired_sstable_check_frequency_seconds", "").strip()
+    return int(text) if _SECONDS.fullmatch(text) else EXPIRED_CHECK_S
+
+
 def is_true(option: str | None) -> bool:
     """Return whether a compaction option is switched on."""
     return (option or "").strip().lower() == "true"
 
 
-def judge_nodes(facts: TableFacts) -> tuple[NodeFiles, ...]:
+def judge_nodes(facts: TableFacts, *, overdue_max_s: int | None = None) -> tuple[NodeFiles, ...]:
     """Return every node whose files are known, judged."""
     rules, ttl_s = rules_of(facts.schema), ttl_s_of(facts)
     twcs = twcs_of(facts.schema)
+    strategy = None if facts.schema is None else facts.schema.strategy
     found = []
     for node in facts.nodes:
         if node.files is None:
@@ -205,10 +225,13 @@ def judge_nodes(facts: TableFacts) -> tuple[NodeFiles, ...]:
                 lives=lives,
                 rules=rules,
                 twcs=twcs,
+                check_s=check_s_of(facts.schema),
+                has_look=strategy is None or strategy in (TWCS, UCS),
                 ttl_s=ttl_s,
                 is_expired=tuple(is_fully_expired(f.max_deletion_s, before_s) for f in node.files),
                 is_removable=tuple(lives.removable(rules, node.collected_at_s).tolist()),
                 removable_at_s=lives.removable_at_s(rules),
+                overdue_max_s=overdue_max_s,
             )
         )
     return tuple(found)

@@ -22,12 +22,6 @@ from treering.doctor.finding import Checked, Cost, Finding
 from treering.doctor.thresholds import Thresholds
 from treering.sstable.facts import SSTableFacts
 
-FILES_MAX_TWCS: Final = 32
-"""Files of the current window: from ``max_threshold`` on, one compaction does not take them all."""
-
-FILES_MAX_STCS: Final = 100
-"""Files of a table in tiers of four to thirty-two: a dozen tiers are terabytes."""
-
 UNMERGED_MANY: Final = 3
 """So many windows are not a backlog of the moment."""
 
@@ -195,7 +189,11 @@ def _too_many(
     facts: TableFacts, thresholds: Thresholds, windows: list[NodeWindows]
 ) -> list[Finding]:
     found = max(
-        (one for node in facts.nodes if (one := _excess_of(facts, node, windows)) is not None),
+        (
+            one
+            for node in facts.nodes
+            if (one := _excess_of(facts, node, windows, thresholds)) is not None
+        ),
         key=lambda one: one.files,
         default=None,
     )
@@ -238,46 +236,46 @@ class Excess:
     where: str
 
 
-def _excess_of(facts: TableFacts, node: NodeFacts, windows: list[NodeWindows]) -> Excess | None:
+def _excess_of(
+    facts: TableFacts, node: NodeFacts, windows: list[NodeWindows], thresholds: Thresholds
+) -> Excess | None:
     strategy = None if facts.schema is None else facts.schema.strategy
     if strategy == TWCS:
-        return _excess_of_windows(facts, node, windows)
+        found = next((one for one in windows if one.node is node), None)
+        return _excess_of_windows(facts, node, found, thresholds.files_per_window_max)
     # LCS and UCS cut their output to a size: their number of files says nothing.
     if strategy != STCS:
         return None
-    count = _count_of(node)
-    if count is None or count <= FILES_MAX_STCS:
+    count, most = _count_of(node), thresholds.files_in_tiers_max
+    if count is None or count <= most:
         return None
-    return Excess(node=node, files=count, expected=FILES_MAX_STCS, where="in tiers of size")
+    return Excess(node=node, files=count, expected=most, where="in tiers of size")
 
 
 def _excess_of_windows(
-    facts: TableFacts, node: NodeFacts, windows: list[NodeWindows]
+    facts: TableFacts, node: NodeFacts, found: NodeWindows | None, most: int
 ) -> Excess | None:
-    found = next((one for one in windows if one.node is node), None)
     if found is not None:
         # Past windows are the matter of another finding.
         current = [files for (start, _), files in found.groups.items() if start == found.current_s]
         count = max((len(files) for files in current), default=0)
-        if count <= FILES_MAX_TWCS:
+        if count <= most:
             return None
-        return Excess(
-            node=node, files=count, expected=FILES_MAX_TWCS, where="in the current window"
-        )
+        return Excess(node=node, files=count, expected=most, where="in the current window")
     total = _count_of(node)
-    expected = _expected_files(facts)
+    expected = _expected_files(facts, most)
     if total is None or expected is None or total <= expected:
         return None
     return Excess(node=node, files=total, expected=expected, where="on the node")
 
 
-def _expected_files(facts: TableFacts) -> int | None:
+def _expected_files(facts: TableFacts, most: int) -> int | None:
     """Return how many files a TWCS table may have: one a window in two states, and the newest."""
     ttl_s = ttl_s_of(facts)
     if ttl_s is None or facts.schema is None:
         return None
     window = window_of(facts.schema, ttl_s + (facts.schema.gc_grace_s or 0))
-    return None if window is None else 2 * (window.count + 1) + FILES_MAX_TWCS
+    return None if window is None else 2 * (window.count + 1) + most
 
 
 def _count_of(node: NodeFacts) -> int | None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import statistics
 from typing import Final, Literal
 
-from treering.core.units import HOUR_S, MINUTE_S
+from treering.core.units import MINUTE_S, render_duration
 from treering.doctor.checks.expired import gone_before
 from treering.doctor.checks.known import hint_window_s_of
-from treering.doctor.checks.node_files import NodeFiles
+from treering.doctor.checks.node_files import NodeFiles, is_true
+from treering.doctor.checks.windows import state_of
 from treering.doctor.facts import TableFacts
 from treering.doctor.thresholds import Thresholds
 from treering.sstable.facts import SSTableFacts
@@ -27,9 +28,6 @@ _UNIT_FROM: Final[tuple[tuple[int, Unit], ...]] = (
     (500_000_000_000_000_000, "NANOSECONDS"),
 )
 _UNIT_SPAN: Final = 20  # 10,000,000,000 s are the year 2286, and twenty times 1985's.
-
-AHEAD_MAX_S: Final = HOUR_S
-"""How far ahead of the clock a write time may be: more than clocks are ever apart."""
 
 Cause = Literal["write-time-unit", "no-ttl", "long-ttl", "future", "merged", "old-write"]
 
@@ -58,12 +56,12 @@ def wrong_unit(files: NodeFiles, write_time: int | None) -> Unit | None:
     return None if unit == declared else unit
 
 
-def is_ahead(files: NodeFiles, file: SSTableFacts) -> bool:
+def is_ahead(files: NodeFiles, file: SSTableFacts, thresholds: Thresholds) -> bool:
     """Return whether a file's newest write time lies in a window that has not begun."""
     if files.twcs is None or file.max_write_us is None:
         return False
     newest_s = files.seconds_of(file.max_write_us)
-    if newest_s <= files.now_s + AHEAD_MAX_S:
+    if newest_s <= files.now_s + thresholds.ahead_max_s:
         return False
     return files.twcs.window_start_s(file.max_write_us) > files.now_s
 
@@ -76,20 +74,15 @@ def causes_of(files: NodeFiles, thresholds: Thresholds) -> tuple[Cause | None, .
     """
     spans_s = [files.span_s(file) for file in files.files]
     usual_s = statistics.median(spans_s) if len(spans_s) > 3 else 0
-    merged_from_s = int(thresholds.expired_bytes_ratio_max * (files.ttl_s or 0))
+    wide_from_s = max(thresholds.span_windows_max * files.window_s, 3 * usual_s)
     return tuple(
-        _cause_of(
-            files,
-            file,
-            is_wide=span_s > max(2 * files.window_s, 3 * usual_s),
-            merged_from_s=merged_from_s,
-        )
+        _cause_of(files, file, thresholds, is_wide=span_s > wide_from_s)
         for file, span_s in zip(files.files, spans_s, strict=True)
     )
 
 
 def _cause_of(
-    files: NodeFiles, file: SSTableFacts, *, is_wide: bool, merged_from_s: int
+    files: NodeFiles, file: SSTableFacts, thresholds: Thresholds, *, is_wide: bool
 ) -> Cause | None:
     if file.max_write_us is None or files.ttl_s is None:
         return None
@@ -99,18 +92,38 @@ def _cause_of(
         return "no-ttl"
     if files.twcs is None:
         return None
-    if is_ahead(files, file):
+    if is_ahead(files, file, thresholds):
         return "future"
     newest_s = min(files.seconds_of(file.max_write_us), files.now_s)
     outlives = file.max_deletion_s > newest_s + files.ttl_s + files.slack_s()
     if outlives and file.max_ttl_s > files.ttl_s + files.slack_s():
         return "long-ttl"
-    if is_wide and files.span_s(file) > merged_from_s and _is_spread(file, files):
-        return "merged"
+    merged_from_s = int(thresholds.expired_bytes_ratio_max * files.ttl_s)
+    if is_wide and files.span_s(file) > merged_from_s and is_spread(file, files):
+        return "old-write" if are_older_beside(files, file) else "merged"
     return "old-write" if is_wide or outlives else None
 
 
-def _is_spread(file: SSTableFacts, files: NodeFiles) -> bool:
+def are_older_beside(files: NodeFiles, file: SSTableFacts) -> bool:
+    """Return whether files that are older than a file hold some of the windows that it holds.
+
+    Then no compaction of all files made it: that would have taken them too. Files of another
+    state of repair or another folder are never compacted with it.
+    """
+    if file.min_write_us is None or file.mtime_s is None:
+        return False
+    return any(
+        other.max_write_us is not None
+        and other.mtime_s is not None
+        and other.mtime_s < file.mtime_s
+        and other.max_write_us >= file.min_write_us
+        and state_of(other) == state_of(file)
+        for other in files.files
+        if other is not file
+    )
+
+
+def is_spread(file: SSTableFacts, files: NodeFiles) -> bool:
     """Return whether most rows of a file are of other windows than its last two."""
     if file.max_deletion_s is None or not file.deletions.count:
         return False
@@ -127,27 +140,63 @@ def origin_of(facts: TableFacts, files: NodeFiles, file: SSTableFacts) -> tuple[
 
     A cell that a hint, a read or a repair brings keeps its own expiry, so it expires at its write
     time and TTL. One that was written with ``USING TIMESTAMP`` expires at the clock and TTL.
+
+    What a repair streams lies in files of its own, each with the times of its source, so that a
+    file was repaired says nothing. Only tables with CDC write it to the memtable, as the streams of
+    ``CassandraStreamReceiver`` do (4.0 to 5.0; ``StreamReceiveTask`` in 3.11).
     """
     assert file.min_write_us is not None
-    oldest_s = files.seconds_of(file.min_write_us)
-    if _is_back_dated(files, file, oldest_s):
+    if _is_back_dated(files, file, files.seconds_of(file.min_write_us)):
         return "back-dated", (
             "its rows expire later than their write time and TTL allow, so they were written with "
             "a time of their own (USING TIMESTAMP, or a driver that sends one)"
         )
-    if file.repaired_at_ms is not None or file.pending_repair is not None:
-        return "repair", "the file went through a repair, which brings rows with their old times"
-    reads, why_reads = _read_repair_of(facts)
-    hints_s = hint_window_s_of(facts)
-    age_s = files.span_s(file)
-    if hints_s is not None and age_s <= hints_s + 2 * files.window_s and files.rules.gc_grace_s:
+    if is_spread(file, files) and are_older_beside(files, file):
+        return "repair", (
+            "most of its rows are of windows that older files beside it hold as well, so it came "
+            "in whole, as wide as its source was: streamed by a repair or a rebuild, or loaded; or "
+            "it was flushed after hints or read repair had brought more than was written"
+        )
+    if _has_cdc(facts):
+        return "repair", (
+            "the table has change data capture, so a repair writes what it brings to the memtable; "
+            "a hint or read repair does the same"
+        )
+    return _of_mutation(facts, files, file)
+
+
+def _has_cdc(facts: TableFacts) -> bool:
+    options = {} if facts.schema is None else facts.schema.options or {}
+    return is_true(str(options.get("cdc") or ""))
+
+
+def _of_mutation(facts: TableFacts, files: NodeFiles, file: SSTableFacts) -> tuple[Origin, str]:
+    """Return whether a hint or read repair brought an old write time, by its age.
+
+    Hints are made while a node is away for less than the hint window, and applied while they are
+    younger than the grace (``hints/Hint``, 3.11 to 5.0), however long the node was away.
+    """
+    reads, why_reads = read_repair_of(facts)
+    age_s, slack_s = files.span_s(file), 2 * files.window_s
+    made_s, grace_s = hint_window_s_of(facts), files.rules.gc_grace_s
+    is_hint = made_s is not None and grace_s > 0 and age_s <= grace_s + slack_s
+    if made_s is not None and is_hint and age_s <= made_s + slack_s:
         also = f", or read repair ({why_reads})" if reads else ""
-        return "hint", f"the old rows are no older than a node keeps hints for{also}"
+        return "hint", f"the old rows are no older than hints are made for{also}"
+    if made_s is not None and is_hint:
+        away = (
+            f"a node that was away for longer than {render_duration(made_s)}: it gets the hints of "
+            "that time when it is back, unless they are older than gc_grace_seconds"
+        )
+        if reads:
+            return "read repair", f"{why_reads}; or hints for {away}"
+        return "hint", f"{why_reads}, and the old rows fit {away}"
+    older = "the rows are older than any hint may be"
     if reads:
-        return "read repair", f"{why_reads}, and the rows are older than a node keeps hints for"
+        return "read repair", f"{why_reads}, and {older}"
     return "unknown", (
-        f"{why_reads}, and the rows are older than a node keeps hints for: a write with a time of "
-        "its own (USING TIMESTAMP) whose TTL was cut to match, or a repair"
+        f"{why_reads}, and {older}: a write with a time of its own (USING TIMESTAMP) whose TTL "
+        "was cut to match, or a file that was brought in from elsewhere"
     )
 
 
@@ -164,7 +213,7 @@ def _is_back_dated(files: NodeFiles, file: SSTableFacts, oldest_s: int) -> bool:
     return is_late or outlives
 
 
-def _read_repair_of(facts: TableFacts) -> tuple[bool, str]:
+def read_repair_of(facts: TableFacts) -> tuple[bool, str]:
     """Return whether the table's options let a read write old rows again, and what they say."""
     options = {} if facts.schema is None else facts.schema.options or {}
     mode = options.get("read_repair")
