@@ -168,6 +168,33 @@ def test_partition_that_stays_failed_is_named_and_the_read_raises(make_store: Ma
     assert len(rest) == 16
 
 
+@pytest.mark.parametrize("order", ["asc", "desc"])
+def test_buckets_that_are_read_as_one_are_missing_one_by_one(
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch, order: Any
+) -> None:
+    monkeypatch.setattr(MemoryEngine, "joined_max", 3)
+    bad = treering.bucket_of(NOW_MS - 4 * DAY_MS, "day")
+
+    def fault(number: int, request: Any) -> EngineError | None:
+        if isinstance(request, PageRead) and request.partition.start <= bad.start_s * 1_000:
+            return UnavailableError("down") if bad.start_s * 1_000 < request.partition.end else None
+        return None
+
+    engine, table = make_store(fault=fault)
+    write_days(table, 7)
+    whole = table.explain("s", "-8d", order=order)
+    rest = table.read("s", "-8d", order=order, partial=True)
+    asked = {read.partition for read in page_reads(engine)}
+    assert len(asked) == -(-whole.fan_out // 3)
+    # Three days are lost with the one that fails, each of them named.
+    assert len(rest.missing) == 3
+    assert set(rest.missing) <= set(whole.reads)
+    assert bad.text in {read.bucket.text for read in rest.missing}
+    assert len(rest) == 4 * 7 - 4 * 3
+    with pytest.raises(PartialReadError, match=f"3 of {whole.fan_out} partitions"):
+        table.read("s", "-8d", order=order)
+
+
 def test_server_that_is_gone_is_reported_as_such(make_store: MakeStore) -> None:
     down: list[bool] = []
     engine, table = make_store(

@@ -123,12 +123,13 @@ class Reading:
             self.context.permits,
             partial=partial,
             page_rows_max=self.context.engine.page_rows_max,
+            joined_max=self.context.engine.joined_max,
         )
         # A damaged part may be met by two pages.
         damaged: dict[PartitionRead, None] = {}
 
         def on_damage(part: PartitionRead, _: TreeringError) -> None:
-            damaged[part] = None
+            damaged.update(dict.fromkeys(plan.overlap(part)))
 
         def submit(request: Any) -> Future[Any]:
             told = on_damage if skip_damaged else None

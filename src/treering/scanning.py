@@ -128,13 +128,14 @@ class Scan:
     def _read(self, plan: ReadPlan, rows: dict[str, int]) -> Stream[Readings]:
         request = self._request
         reading = reading_of(self._spec, self._context, "scan", request.timeout_s, plan.widths)
-        if is_worth_listing(plan):
+        if is_worth_listing(plan, self._context.engine.joined_max):
             plan = yield from reading.without_unlisted(plan, partial=request.partial)
         fan_out = ReadFanOut(
             plan,
             self._context.permits,
             partial=request.partial,
             page_rows_max=min(request.batch_rows, self._context.engine.page_rows_max),
+            joined_max=self._context.engine.joined_max,
         )
         with closing(reading.stream(fan_out, timeout_s=request.timeout_s)) as pages:
             for item in pages:

@@ -172,7 +172,7 @@ class Table(WriteVerbs, SeriesVerbs, ScanVerbs, CountVerbs, RemovalVerbs, Adopte
             aggregation = request.aggregation(plan, now_ts=self._now_ts(), unit=unit)
         reading = reading_of(self._spec, self._context, "read", timeout_s, plan.widths)
         with self._context.call("read", timeout_s):
-            if is_worth_listing(plan):
+            if is_worth_listing(plan, self._context.engine.joined_max):
                 plan = yield from reading.without_unlisted(plan, partial=partial or skip_damaged)
             if aggregation is None:
                 result = yield from reading.run(plan, partial=partial, skip_damaged=skip_damaged)

@@ -73,7 +73,7 @@ class CountVerbs(RetentionVerbs):
             )
         reading = reading_of(self._spec, self._context, "count", timeout_s, plan.widths)
         with self._context.call("count", timeout_s):
-            if is_worth_listing(plan):
+            if is_worth_listing(plan, self._context.engine.joined_max):
                 plan = yield from reading.without_unlisted(plan)
             rows = yield from reading.count(plan)
             if not missing_ok:

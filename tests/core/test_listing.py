@@ -190,9 +190,10 @@ def test_index_is_asked_for_long_reads_of_tables_that_trust_it() -> None:
     spec = spec_of("t", retention_s=None, bucket="day")
     interval = Interval(NOW_MS - 40 * DAY_MS, NOW_MS)
     plan = plan_read(spec, ["a"], interval, now_ts=NOW_MS)
-    assert is_worth_listing(plan)
-    assert not is_worth_listing(replace(plan, spec=replace(spec, index_trusted=False)))
-    assert not is_worth_listing(replace(plan, reads=plan.reads[:30]))
+    assert is_worth_listing(plan, 1)
+    assert not is_worth_listing(plan, 32)
+    assert not is_worth_listing(replace(plan, spec=replace(spec, index_trusted=False)), 1)
+    assert not is_worth_listing(replace(plan, reads=plan.reads[:30]), 1)
 
 
 @given(

@@ -865,7 +865,10 @@ class StoreContract:
         before = self.asked(store, "read")
         found = sparse.read(["a", "b"], "-500d")
         assert found["value"].tolist() == sorted(map(float, days), reverse=True) * 2
-        assert self.asked(store, "read") - before == 2 * (1 + len(days))
+        # Where buckets are read together, so few requests do not ask which of them exist.
+        joined = -(-501 // store._engine.joined_max)
+        each = 1 + len(days) if joined == 501 else joined
+        assert self.asked(store, "read") - before == 2 * each
         limited = sparse.read("a", "-500d", order="desc", limit=3)
         assert limited["value"].tolist() == [1.0, 2.0, 90.0]
         plan = sparse.explain("a", "-500d", listed=True)
@@ -893,7 +896,7 @@ class StoreContract:
         foreign.write("s", [NOW_MS - 60 * DAY_MS], unit="ms", value=[1.0])
         before = self.asked(store, "read")
         assert foreign.read("s", "-100d")["value"].tolist() == [1.0]
-        assert self.asked(store, "read") - before == 101
+        assert self.asked(store, "read") - before == -(-101 // store._engine.joined_max)
         assert foreign.latest("s", look_back="70d")["value"].tolist() == [1.0]
         assert len(foreign.latest("s", look_back="50d")) == 0
         plan = foreign.explain("s", "-100d", listed=True)

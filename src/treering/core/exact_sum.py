@@ -7,6 +7,7 @@ rounding happens once, when a sum is asked for as a double. Equal sums have equa
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -38,6 +39,15 @@ class ExactSum:
         """Return a finite double as it is."""
         numerator, denominator = value.as_integer_ratio()
         return cls.from_parts(numerator, 1 - denominator.bit_length())
+
+    @classmethod
+    def of(cls, parts: Iterable[ExactSum]) -> ExactSum:
+        """Return the sum of some sums."""
+        some = tuple(parts)
+        exponent = min((part.exponent for part in some), default=0)
+        return cls.from_parts(
+            sum(part.whole << (part.exponent - exponent) for part in some), exponent
+        )
 
     def __add__(self, other: ExactSum) -> ExactSum:
         exponent = min(self.exponent, other.exponent)

@@ -187,9 +187,14 @@ def listing_of(
     )
 
 
-def is_worth_listing(plan: ReadPlan) -> bool:
-    """Return whether a read should ask the index first: it may be trusted, and much is planned."""
-    return plan.spec.index_trusted and plan.fan_out > PRUNE_FROM * len(plan.series)
+def is_worth_listing(plan: ReadPlan, joined_max: int) -> bool:
+    """Return whether a read should ask the index first: it may be trusted, and much is planned.
+
+    Args:
+        plan: The read.
+        joined_max: How many adjacent buckets the engine reads as one.
+    """
+    return plan.spec.index_trusted and plan.fan_out > PRUNE_FROM * joined_max * len(plan.series)
 
 
 def keep_listed(plan: ReadPlan, listed: Mapping[str, Collection[Bucket]]) -> ReadPlan:

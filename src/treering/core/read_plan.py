@@ -7,8 +7,8 @@ before memory is used for it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from treering.core.bucket import FAN_OUT_MAX, Bucket, fan_out_error
@@ -87,6 +87,13 @@ class ReadPlan:
     def fan_out(self) -> int:
         """How many partitions this read may touch."""
         return len(self.reads)
+
+    def overlap(self, part: PartitionRead) -> Iterator[PartitionRead]:
+        """Yield what a stretch of one series is in the partitions of this plan."""
+        for read in self.reads:
+            start, end = max(read.start, part.start), min(read.end, part.end)
+            if read.series == part.series and start < end:
+                yield replace(read, start=start, end=end)
 
     @property
     def is_clipped(self) -> bool:

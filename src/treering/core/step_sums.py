@@ -9,10 +9,12 @@ are the sum, of both it is NaN.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -146,8 +148,8 @@ class FloatSums:
         """Take exact sums of finite values with their steps, which ascend."""
         finite: list[tuple[int, float]] = []
         large: list[tuple[int, float]] = []
-        for step, total in totals:
-            rest = total
+        for step, same in itertools.groupby(totals, key=itemgetter(0)):
+            rest = ExactSum.of(total for _, total in same)
             while rest.whole:
                 value, shift = float(rest), 0
                 if abs(value) >= _LARGE:

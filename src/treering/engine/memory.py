@@ -64,6 +64,7 @@ class MemoryEngine:
     name = "memory"
     write_rows_max = 100_000
     page_rows_max = 50_000
+    joined_max = 1
     group_rows_max = 0
     in_flight_max = 1
     leaves_tombstones = False

@@ -326,6 +326,8 @@ class Engine(Protocol):
     """The most readings of one :meth:`submit_write`."""
     page_rows_max: int
     """The most readings of a page."""
+    joined_max: int
+    """How many adjacent buckets of a series are worth reading as one; 1: none are."""
     group_rows_max: int
     """The most readings of several partitions that are worth writing as one; 0: none are."""
     in_flight_max: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from typing import Any, Final
 
@@ -23,9 +23,9 @@ LANES_MAX: Final = 64
 
 @dataclass(slots=True)
 class _Partition:
-    """Where the reading of one partition stands."""
+    """Where the reading of one partition stands, or of adjacent ones that are read as one."""
 
-    read: PartitionRead
+    reads: tuple[PartitionRead, ...]
     lane: _Lane
     place: int
     cursor: Any = None
@@ -38,6 +38,15 @@ class _Partition:
     is_ahead: bool = False
     error: TreeringError | None = None
 
+    @property
+    def read(self) -> PartitionRead:
+        """What to ask for."""
+        first, last = self.reads[0], self.reads[-1]
+        if first is last:
+            return first
+        start, end = min(first.start, last.start), max(first.end, last.end)
+        return replace(first, start=start, end=end)
+
 
 class _Lane:
     """The partitions of one series, read in order.
@@ -48,9 +57,11 @@ class _Lane:
         is_done: Whether nothing more is wanted of this series.
     """
 
-    def __init__(self, series: str, reads: Sequence[PartitionRead], limit: int | None) -> None:
+    def __init__(
+        self, series: str, reads: Sequence[tuple[PartitionRead, ...]], limit: int | None
+    ) -> None:
         self.series = series
-        self.partitions = [_Partition(read, self, place) for place, read in enumerate(reads)]
+        self.partitions = [_Partition(some, self, place) for place, some in enumerate(reads)]
         self.ready: deque[Page] = deque()
         self.rows = 0
         self.is_done = not reads
@@ -69,7 +80,7 @@ class _Lane:
     @property
     def started(self) -> int:
         """How many partitions were asked for their first page."""
-        return self._next
+        return sum(len(partition.reads) for partition in self.partitions[: self._next])
 
     def startable(self, now_s: float) -> _Partition | None:
         """Return the next partition to send a request for, if there is one now."""
@@ -186,13 +197,16 @@ class ReadFanOut:
         partial: bool = False,
         attempts_max: int = ATTEMPTS_MAX,
         page_rows_max: int,
+        joined_max: int = 1,
     ) -> None:
         self._plan = plan
         self._permits = permits
         self._partial = partial
         self._attempts_max = attempts_max
         by_series = {name: list(reads) for name, reads in groupby(plan.reads, _series_of)}
-        self._lanes = [_Lane(name, reads, plan.limit) for name, reads in by_series.items()]
+        self._lanes = [
+            _Lane(name, _joined(reads, joined_max), plan.limit) for name, reads in by_series.items()
+        ]
         self._first = 0
         self._active: list[_Lane] = []
         self._waiting = iter(self._lanes)
@@ -216,7 +230,7 @@ class ReadFanOut:
     @property
     def missing(self) -> tuple[PartitionRead, ...]:
         """The partitions that stayed failed."""
-        return tuple(partition.read for partition in self._failed)
+        return tuple(read for partition in self._failed for read in partition.reads)
 
     @property
     def causes(self) -> tuple[TreeringError, ...]:
@@ -303,7 +317,7 @@ class ReadFanOut:
         partition.lane.give_up(partition, error)
         self._failed.append(partition)
         if not self._partial:
-            if len(self._plan.reads) == 1 or self._pages_received == 0:
+            if len(self._plan.reads) == len(partition.reads) or self._pages_received == 0:
                 raise error
             raise partial_read_error(self._plan, self.missing, self.causes)
         self._rows_held -= partition.lane.harvest()
@@ -325,6 +339,22 @@ class ReadFanOut:
                 return None
             self._first += 1
         return None
+
+
+def _joined(reads: Sequence[PartitionRead], most: int) -> list[tuple[PartitionRead, ...]]:
+    """Return reads with those that follow one another without a gap together, so many at most."""
+    groups: list[list[PartitionRead]] = []
+    for read in reads:
+        before = groups[-1] if groups else []
+        if before and len(before) < most and _is_adjacent(before[-1], read):
+            before.append(read)
+        else:
+            groups.append([read])
+    return [tuple(group) for group in groups]
+
+
+def _is_adjacent(one: PartitionRead, next_one: PartitionRead) -> bool:
+    return one.end == next_one.start or next_one.end == one.start
 
 
 def _series_of(read: PartitionRead) -> str:

@@ -96,6 +96,7 @@ class SqliteEngine:
     name = "sqlite"
     write_rows_max = 100_000
     page_rows_max = 200_000
+    joined_max = 32
     group_rows_max = 20_000
     in_flight_max = 1
     leaves_tombstones = False
