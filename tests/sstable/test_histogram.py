@@ -148,6 +148,15 @@ def test_bounds_that_do_not_rise_are_refused() -> None:
         EstimatedHistogram.from_pairs([(1, -1)])
 
 
+@given(values, lengths)
+def test_other_counts_of_the_same_bounds_make_the_same_histogram(
+    some: list[int], length: int
+) -> None:
+    wanted = histogram_of(some, bounds_of(length))
+    empty = histogram_of([], bounds_of(length))
+    assert empty.with_checked_counts(wanted.counts, overflow=wanted.overflow) == wanted
+
+
 def test_equal_histograms_have_equal_hashes() -> None:
     one, two = (EstimatedHistogram.from_pairs([(1, 2), (3, 4)]) for _ in range(2))
     assert one == two

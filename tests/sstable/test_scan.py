@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import shutil
 import tempfile
@@ -16,10 +17,10 @@ import pytest
 from tests.sstable.record import recording
 from tests.sstable.tables import KEYSPACE
 from tests.sstable.test_transactions import record
-from treering.sstable.facts import FileProblem
-from treering.sstable.names import Place
+from treering.sstable.facts import FileProblem, SSTableFacts
+from treering.sstable.names import Place, place_of
 from treering.sstable.statistics import STATISTICS_BYTES_MAX
-from treering.sstable_files import list_folder, read_set
+from treering.sstable_files import list_folder, open_folder, read_set
 from treering.sstable_scan import scan_sstables
 
 NOBODY = 65_534
@@ -261,7 +262,41 @@ def test_a_file_that_has_vanished_is_no_problem(data: Path) -> None:
     folder = folder_of(data, "ttl")
     (files,) = list_folder(str(folder)).sets.values()
     file_of(data, "Statistics.db").unlink()
-    assert read_set(str(folder), Place(keyspace="", table="", table_id=""), files) is None
+    with open_folder(str(folder)) as opened:
+        assert read_set(opened, Place(keyspace="", table="", table_id=""), files) is None
+
+
+@pytest.mark.parametrize("component", ["Statistics.db", "CompressionInfo.db", "Summary.db"])
+@pytest.mark.parametrize("listed_bytes", [0, 1, 8_191, 8_192, 1 << 40])
+def test_a_file_that_has_changed_its_length_is_read_as_it_is(
+    data: Path, component: str, listed_bytes: int
+) -> None:
+    (wanted,) = scan_sstables([folder_of(data, "ttl")]).facts
+    (files,) = list_folder(str(folder_of(data, "ttl"))).sets.values()
+    files.sizes[component] = listed_bytes
+    with open_folder(str(folder_of(data, "ttl"))) as opened:
+        found = read_set(opened, place_of(opened.path.split("/")), files)
+    assert isinstance(found, SSTableFacts)
+    assert dataclasses.replace(found, disk_bytes=wanted.disk_bytes) == wanted
+
+
+@pytest.mark.parametrize("component", ["Statistics.db", "CompressionInfo.db", "Summary.db"])
+@pytest.mark.parametrize("harm", [link, pipe])
+def test_a_file_that_has_become_another_kind_is_said(
+    data: Path, component: str, harm: Callable[[Path], None]
+) -> None:
+    (files,) = list_folder(str(folder_of(data, "ttl"))).sets.values()
+    harm(file_of(data, component))
+    with open_folder(str(folder_of(data, "ttl"))) as opened:
+        found = read_set(opened, Place(keyspace="", table="", table_id=""), files)
+    assert isinstance(found, FileProblem)
+    assert found.kind == "unreadable"
+
+
+def test_a_folder_that_has_become_a_link_is_not_followed(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(folder_of(data, "ttl"))
+    with pytest.raises(NotADirectoryError):
+        list_folder(str(tmp_path / "link"))
 
 
 def compaction(folder: Path, old: int) -> Iterator[None]:

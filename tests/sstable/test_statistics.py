@@ -6,6 +6,7 @@ import functools
 import struct
 import tracemalloc
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -141,6 +142,14 @@ def test_a_missing_component_is_named(missing: int) -> None:
         parse_statistics(join(parts), version)
 
 
+def test_files_share_the_bounds_of_their_histograms() -> None:
+    one, two = (parse_statistics(data, version).stats for version, data in good("nb")[:2])
+    assert one.partition_bytes.offsets is two.partition_bytes.offsets
+    assert not one.partition_bytes.offsets.flags.writeable
+    assert not one.partition_bytes.counts.flags.writeable
+    assert not np.shares_memory(one.partition_bytes.counts, two.partition_bytes.counts)
+
+
 def test_a_wrong_checksum_says_where() -> None:
     version, raw = good("nb")[0]
     with pytest.raises(CorruptDataError, match=f"HEADER.*checksum at byte {len(raw) - 4} is"):
@@ -163,6 +172,9 @@ def test_a_wrong_checksum_says_where() -> None:
 def test_vints_have_as_many_more_bytes_as_leading_ones(raw: str, number: int) -> None:
     cursor = Cursor(bytes.fromhex(raw), "x")
     assert (cursor.vint(), cursor.left) == (number, 0)
+    skipping = Cursor(bytes.fromhex(raw), "x")
+    skipping.skip_vint()
+    assert skipping.left == 0
 
 
 @given(st.binary(max_size=12))

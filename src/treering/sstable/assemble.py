@@ -8,23 +8,24 @@ from typing import Final
 from treering.errors import CorruptDataError
 from treering.sstable.compression import KEY_BYTES_MAX, CompressionInfo
 from treering.sstable.facts import SSTableFacts
-from treering.sstable.names import Descriptor, Place
+from treering.sstable.names import Place
 from treering.sstable.statistics import parse_statistics
 from treering.sstable.token import token_of
-from treering.sstable.version import version_of
+from treering.sstable.version import FormatVersion
 
 _MURMUR3: Final = "Murmur3Partitioner"
 
 Keys = tuple[bytes, bytes]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class SSTableParts:
-    """What was read of one SSTable.
+    """What was read of one SSTable, on its way to ``facts_of``; not frozen, as ``Stats`` is not.
 
     Attributes:
         path: The Data.db file.
-        descriptor: As the files' names say.
+        id: As the files' names say.
+        version: Likewise.
         place: As the folders' names say.
         statistics: All of Statistics.db.
         compression: What CompressionInfo.db says; None where there is none.
@@ -35,7 +36,8 @@ class SSTableParts:
     """
 
     path: str
-    descriptor: Descriptor
+    id: str
+    version: FormatVersion
     place: Place
     statistics: bytes
     compression: CompressionInfo | None = None
@@ -50,10 +52,8 @@ def facts_of(parts: SSTableParts) -> SSTableFacts:
 
     Raises:
         CorruptDataError: Bytes that cannot be what they should be.
-        FormatError: A version that is too old, or unknown.
     """
-    descriptor, place, compression = parts.descriptor, parts.place, parts.compression
-    version = version_of(descriptor.version, descriptor.format)
+    version, place, compression = parts.version, parts.place, parts.compression
     statistics = parse_statistics(parts.statistics, version)
     stats, header, validation = statistics.stats, statistics.header, statistics.validation
     _check_data_length(parts, stats.compression_ratio)
@@ -66,7 +66,7 @@ def facts_of(parts: SSTableParts) -> SSTableFacts:
         table_id=place.table_id,
         version=version.name,
         format=version.format,
-        id=descriptor.id,
+        id=parts.id,
         data_bytes=parts.data_bytes,
         disk_bytes=parts.disk_bytes,
         uncompressed_bytes=compression.uncompressed_bytes if compression else parts.data_bytes,

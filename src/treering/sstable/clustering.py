@@ -74,8 +74,7 @@ def value_bytes_of(type_name: str, *, depth: int = 0) -> int | None:
 
 
 def _values(cursor: Cursor) -> tuple[bytes, ...]:
-    count = cursor.count("clustering values", cursor.i32(), each=2)
-    return tuple(cursor.short_bytes() for _ in range(count))
+    return cursor.short_list(cursor.count("clustering values", cursor.i32(), each=2))
 
 
 def _bound(cursor: Cursor, lengths: tuple[int | None, ...]) -> ClusteringBound:

@@ -21,7 +21,8 @@ SUMMARY_KEYS_BYTES_MAX: Final = 2 * (4 + KEY_BYTES_MAX)
 _CRC_BYTES: Final = 4
 _OPTIONS_MAX: Final = 64
 _CHUNK_BYTES_MAX: Final = 1 << 30
-_LENGTHS = struct.Struct(">qi")
+_LENGTHS = struct.Struct(">iqi")
+_LENGTHS_SINCE_NA = struct.Struct(">iiqi")
 _SUMMARY_HEAD = struct.Struct(">iiqii")
 
 
@@ -65,10 +66,12 @@ def parse_compression_info(
     count = cursor.i32()
     if not 0 <= count <= _OPTIONS_MAX:
         raise cursor.corrupt(f"{count} options of a compressor, {_OPTIONS_MAX} are the most")
-    options = tuple((cursor.utf(), cursor.utf()) for _ in range(count))
-    chunk_bytes = cursor.i32()
-    longest = cursor.i32() if version.has_checksums else (1 << 31) - 1
-    uncompressed_bytes, chunks = cursor.unpack(_LENGTHS)
+    options = tuple([(cursor.utf(), cursor.utf()) for _ in range(count)])
+    if version.has_checksums:
+        chunk_bytes, longest, uncompressed_bytes, chunks = cursor.unpack(_LENGTHS_SINCE_NA)
+    else:
+        chunk_bytes, uncompressed_bytes, chunks = cursor.unpack(_LENGTHS)
+        longest = (1 << 31) - 1
     if not 0 < chunk_bytes <= _CHUNK_BYTES_MAX or uncompressed_bytes < 0 or longest < 0:
         raise cursor.corrupt(
             f"{uncompressed_bytes} bytes in chunks of {chunk_bytes}, {longest} compressed"

@@ -9,10 +9,13 @@ from __future__ import annotations
 import struct
 from typing import Any, Final, Self
 
+import numpy as np
+import numpy.typing as npt
+
 from treering.errors import CorruptDataError
 
-_U16: Final = struct.Struct(">H")
-_I32: Final = struct.Struct(">i")
+_U16_BYTES: Final = 2
+_I32_BYTES: Final = 4
 _U64_MASK: Final = (1 << 64) - 1
 _UUID_BYTES: Final = 16
 
@@ -29,7 +32,7 @@ class Cursor:
 
     __slots__ = ("at", "data", "end", "name")
 
-    def __init__(self, data: bytes, name: str, *, start: int = 0, end: int | None = None) -> None:
+    def __init__(self, data: bytes, name: str, start: int = 0, end: int | None = None) -> None:
         self.data = data
         self.name = name
         self.at = start
@@ -65,13 +68,30 @@ class Cursor:
         self.at = at + form.size
         return form.unpack_from(self.data, at)
 
+    def array(self, form: np.dtype[Any], count: int) -> npt.NDArray[Any]:
+        """Return the next numbers as they lie in the data, not to be written to."""
+        at = self.at
+        size = count * form.itemsize
+        if not 0 <= size <= self.end - at:
+            raise self.cut_off(size)
+        self.at = at + size
+        return np.frombuffer(self.data, form, count, at)
+
     def byte(self) -> int:
         """Return the next byte."""
-        return self.take(1)[0]
+        at = self.at
+        if at >= self.end:
+            raise self.cut_off(1)
+        self.at = at + 1
+        return self.data[at]
 
     def i32(self) -> int:
         """Return a signed integer of four bytes."""
-        return int(self.unpack(_I32)[0])
+        at = self.at
+        if self.end - at < _I32_BYTES:
+            raise self.cut_off(_I32_BYTES)
+        self.at = at + _I32_BYTES
+        return int.from_bytes(self.data[at : self.at], "big", signed=True)
 
     def vint(self) -> int:
         """Return an unsigned integer of one to nine bytes."""
@@ -86,19 +106,38 @@ class Cursor:
         high = first & (0xFF >> extra) if extra < 8 else 0
         return (high << (8 * extra) | int.from_bytes(self.take(extra), "big")) & _U64_MASK
 
+    def skip_vint(self) -> None:
+        """Move on by such an integer."""
+        if self.at >= self.end:
+            raise self.cut_off(1)
+        self.skip(9 - (self.data[self.at] ^ 0xFF).bit_length())
+
     def count(self, what: str, number: int, *, each: int) -> int:
         """Return a number of things, of which each takes at least ``each`` bytes.
 
         Raises:
             CorruptDataError: Negative, or more than the bytes that are left can hold.
         """
-        if not 0 <= number * each <= self.left:
+        if not 0 <= number * each <= self.end - self.at:
             raise self.corrupt(f"{number} {what} cannot follow in the {self.left} bytes left")
         return number
 
     def short_bytes(self) -> bytes:
         """Return bytes with their length, of two bytes, before them."""
-        return self.take(self.unpack(_U16)[0])
+        return self.short_list(1)[0]
+
+    def short_list(self, count: int) -> tuple[bytes, ...]:
+        """Return so many of those that ``short_bytes`` returns."""
+        values = []
+        at = self.at
+        for _ in range(count):
+            start = at + _U16_BYTES
+            at = start + int.from_bytes(self.data[at:start], "big")
+            if at > self.end:
+                raise self.cut_off(at - self.at)
+            values.append(self.data[start:at])
+        self.at = at
+        return tuple(values)
 
     def vint_bytes(self) -> bytes:
         """Return bytes with their length, a vint, before them."""

@@ -7,7 +7,6 @@ Mirrors ``io/sstable/metadata/MetadataSerializer``, ``ValidationMetadata`` and
 from __future__ import annotations
 
 import functools
-import itertools
 import struct
 import zlib
 from dataclasses import dataclass
@@ -103,7 +102,7 @@ def _split(data: bytes, version: FormatVersion) -> dict[int, Cursor]:
     """Return a cursor for each component, after its checksum was found right."""
     entries, body_at = _contents(data, version)
     crc_bytes = _CRC_BYTES if version.has_checksums else 0
-    ends = [*(offset for _, offset in entries[1:]), len(data)]
+    ends = [offset for _, offset in entries[1:]] + [len(data)]
     parts = {}
     for (ordinal, offset), next_offset in zip(entries, ends, strict=True):
         end = next_offset - crc_bytes
@@ -116,7 +115,7 @@ def _split(data: bytes, version: FormatVersion) -> dict[int, Cursor]:
         if crc_bytes:
             _check_crc(data, end, zlib.crc32(data[offset:end]), ordinal)
         if ordinal in _READ:
-            parts[ordinal] = Cursor(data, _NAMES[ordinal], start=offset, end=end)
+            parts[ordinal] = Cursor(data, _NAMES[ordinal], offset, end)
     if len(parts) < len(_READ):
         missing = next(ordinal for ordinal in _READ if ordinal not in parts)
         raise CorruptDataError(
@@ -140,7 +139,8 @@ def _contents(data: bytes, version: FormatVersion) -> tuple[list[tuple[int, int]
         cursor.skip(_CRC_BYTES)
         _check_crc(data, cursor.at - _CRC_BYTES, zlib.crc32(contents, crc))
     entries = list(_ENTRY.iter_unpack(contents))
-    if any(one[0] >= two[0] for one, two in itertools.pairwise(entries)):
+    ordinals = [ordinal for ordinal, _ in entries]
+    if ordinals != sorted(set(ordinals)):
         raise cursor.corrupt("its components are not in order")
     return entries, cursor.at
 
@@ -159,6 +159,12 @@ def _check_crc(data: bytes, at: int, computed: int, ordinal: int | None = None) 
 
 
 def _parse_validation(cursor: Cursor) -> Validation:
+    raw = cursor.take(cursor.left)
+    return _known_validation(raw) if len(raw) <= _KNOWN_BYTES_MAX else _validation(raw)
+
+
+def _validation(raw: bytes) -> Validation:
+    cursor = Cursor(raw, f"{_NAMES[VALIDATION]}, from its start,")
     partitioner = cursor.utf()
     (chance,) = cursor.unpack(_DOUBLE)
     return Validation(partitioner=partitioner, bloom_fp_chance=chance)
@@ -166,7 +172,7 @@ def _parse_validation(cursor: Cursor) -> Validation:
 
 def _parse_header(cursor: Cursor) -> Header:
     for _ in range(3):  # What write times, deletion times and TTLs in the rows are counted from.
-        cursor.vint()
+        cursor.skip_vint()
     raw = cursor.take(cursor.left)
     return _known_schema(raw) if len(raw) <= _KNOWN_BYTES_MAX else _parse_schema(raw)
 
@@ -181,8 +187,9 @@ def _parse_schema(raw: bytes) -> Header:
     )
 
 
-# The files of one table have the same schema, so it is parsed once for most of them.
+# The files of one table have the same schema and chance, which are parsed once for most of them.
 _known_schema = functools.lru_cache(maxsize=256)(_parse_schema)
+_known_validation = functools.lru_cache(maxsize=256)(_validation)
 
 
 def parse_types(cursor: Cursor) -> tuple[str, ...]:

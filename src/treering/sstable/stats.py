@@ -7,10 +7,11 @@ count, bounds that do not rise) is corrupt, so no later sum can overflow.
 
 from __future__ import annotations
 
+import functools
 import math
 import struct
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ from treering.errors import UsageError
 from treering.sstable.clustering import parse_covered_slice, parse_legacy_bounds
 from treering.sstable.cursor import Cursor
 from treering.sstable.facts import ClusteringBound, CommitLogPosition
-from treering.sstable.histogram import DropTimeHistogram, EstimatedHistogram
+from treering.sstable.histogram import EMPTY_DROP_TIMES, DropTimeHistogram, EstimatedHistogram
 from treering.sstable.version import FormatVersion
 
 COUNT_MAX: Final = 1 << 48
@@ -31,9 +32,8 @@ _NEVER: Final = (1 << 31) - 1
 _NEVER_WIDE: Final = (1 << 32) - 1
 _BUCKETS_MAX: Final = 4_096
 _BINS_MAX: Final = 1 << 16
-_NO_SEGMENT: Final = -1
 
-_POSITION = struct.Struct(">qi")
+_INTERVAL = struct.Struct(">qiqi")
 # The upper end of the commit log, write times, deletion times, TTLs, compression ratio.
 _TIMES = struct.Struct(">qiqqiiiid")
 _TIMES_WIDE = struct.Struct(">qiqqIIiid")
@@ -41,17 +41,22 @@ _BINS = struct.Struct(">ii")
 _LEVEL = struct.Struct(">iq")
 _COUNTS = struct.Struct(">?qqqii")
 _DOUBLE = struct.Struct(">d")
-_PAIR_BYTES: Final = 16
+_BIG_I64 = np.dtype(">i8")
 _BIN = np.dtype([("point", ">f8"), ("count", ">i8")])
 _BIN_WIDE = np.dtype([("point", ">i8"), ("count", ">i4")])
 
 Number = TypeVar("Number", np.int64, np.float64)
+Ints = npt.NDArray[np.int64]
 Positions = tuple[CommitLogPosition, CommitLogPosition]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Stats:
-    """The STATS component; the attributes are those of ``SSTableFacts``."""
+    """The STATS component; the attributes are those of ``SSTableFacts``.
+
+    Lives between two functions only, so it is not frozen: that would take as long as reading the
+    file does.
+    """
 
     partition_bytes: EstimatedHistogram
     partition_cells: EstimatedHistogram
@@ -88,12 +93,11 @@ def parse_stats(cursor: Cursor, version: FormatVersion) -> Stats:
     """
     partition_bytes = _estimated_histogram(cursor)
     partition_cells = _estimated_histogram(cursor)
-    _, _, oldest, newest, *deletion, min_ttl_s, max_ttl_s, ratio = cursor.unpack(
+    _, _, oldest, newest, first_s, last_s, min_ttl_s, max_ttl_s, ratio = cursor.unpack(
         _TIMES_WIDE if version.is_wide else _TIMES
     )
     has_data = (oldest, newest) != (_I64_MIN, _I64_MAX)
     never = _NEVER_WIDE if version.is_wide else _NEVER
-    min_deletion_s, max_deletion_s = (None if at_s == never else at_s for at_s in deletion)
     if min_ttl_s < 0 or max_ttl_s < min_ttl_s:
         raise cursor.corrupt(f"TTLs from {min_ttl_s} s to {max_ttl_s} s")
     deletions = _drop_times(cursor, version)
@@ -109,14 +113,15 @@ def parse_stats(cursor: Cursor, version: FormatVersion) -> Stats:
     is_transient = bool(cursor.byte()) if version.has_checksums else False
     host_id = cursor.optional_uuid() if version.has_host_id else None
     has_partition_deletions = bool(cursor.byte()) if version.is_wide else None
-    first_key, last_key = (cursor.vint_bytes() if version.is_wide else None for _ in range(2))
+    first_key = cursor.vint_bytes() if version.is_wide else None
+    last_key = cursor.vint_bytes() if version.is_wide else None
     return Stats(
         partition_bytes=partition_bytes,
         partition_cells=partition_cells,
         min_write_us=oldest if has_data else None,
         max_write_us=newest if has_data else None,
-        min_deletion_s=min_deletion_s,
-        max_deletion_s=max_deletion_s,
+        min_deletion_s=None if first_s == never else first_s,
+        max_deletion_s=None if last_s == never else last_s,
         min_ttl_s=min_ttl_s,
         max_ttl_s=max_ttl_s,
         compression_ratio=ratio if math.isfinite(ratio) and ratio >= 0 else None,
@@ -144,34 +149,41 @@ def _estimated_histogram(cursor: Cursor) -> EstimatedHistogram:
     count = cursor.i32()
     if not 2 <= count <= _BUCKETS_MAX:
         raise cursor.corrupt(f"a histogram of {count} buckets, 2 to {_BUCKETS_MAX} can be")
-    pairs = np.frombuffer(cursor.take(count * _PAIR_BYTES), ">i8").astype(np.int64)
-    pairs.setflags(write=False)
-    offsets, counts = pairs[2::2], pairs[1::2]
-    _check_counts(cursor, counts)
+    pairs = cursor.array(_BIG_I64, 2 * count)
+    counts = _counts(cursor, pairs[1::2])
     try:
-        return EstimatedHistogram(offsets=offsets, counts=counts[:-1], overflow=int(counts[-1]))
+        empty = _of_bounds(pairs[2::2].tobytes())
     except UsageError as wrong:
         raise cursor.corrupt(str(wrong)) from wrong
+    return empty.with_checked_counts(counts[:-1], overflow=counts.item(-1))
 
 
-def _check_counts(cursor: Cursor, counts: npt.NDArray[np.int64]) -> None:
+# Cassandra knows one series of bounds, of a few lengths: the files share them, checked once.
+@functools.lru_cache(maxsize=16)
+def _of_bounds(raw: bytes) -> EstimatedHistogram:
+    bounds = np.frombuffer(raw, _BIG_I64).astype(np.int64)
+    return EstimatedHistogram(offsets=_frozen(bounds), counts=_frozen(np.zeros_like(bounds)))
+
+
+def _counts(cursor: Cursor, raw: npt.NDArray[np.signedinteger[Any]]) -> Ints:
+    counts = raw.astype(np.int64)
+    counts.setflags(write=False)
     # As unsigned numbers the negative ones are the largest: one look finds both.
-    if np.count_nonzero(counts.view(np.uint64) > COUNT_MAX):
+    if not 0 <= counts.item(counts.view(np.uint64).argmax()) <= COUNT_MAX:
         raise cursor.corrupt(f"counts from {int(counts.min())} to {int(counts.max())}")
+    return counts
 
 
 def _drop_times(cursor: Cursor, version: FormatVersion) -> DropTimeHistogram:
     _, count = cursor.unpack(_BINS)
-    form = _BIN_WIDE if version.is_wide else _BIN
     if not 0 <= count <= _BINS_MAX:
         raise cursor.corrupt(f"{count} drop times, {_BINS_MAX} are the most")
-    bins = np.frombuffer(cursor.take(count * form.itemsize), form)
-    counts = bins["count"].astype(np.int64)
-    _check_counts(cursor, counts)
+    if not count:
+        return EMPTY_DROP_TIMES
+    bins = cursor.array(_BIN_WIDE if version.is_wide else _BIN, count)
+    counts = _counts(cursor, bins["count"])
     try:
-        return DropTimeHistogram(
-            points_s=_frozen(bins["point"].astype(np.float64)), counts=_frozen(counts)
-        )
+        return DropTimeHistogram(points_s=_frozen(bins["point"].astype(np.float64)), counts=counts)
     except UsageError as wrong:
         raise cursor.corrupt(str(wrong)) from wrong
 
@@ -182,13 +194,16 @@ def _frozen(array: npt.NDArray[Number]) -> npt.NDArray[Number]:
 
 
 def _commit_log(cursor: Cursor, intervals: int) -> tuple[Positions, ...]:
-    count = cursor.count("commit log intervals", intervals, each=2 * _POSITION.size)
-    return tuple((_position(cursor), _position(cursor)) for _ in range(count))
+    count = cursor.count("commit log intervals", intervals, each=_INTERVAL.size)
+    return tuple([_interval(cursor) for _ in range(count)])
 
 
-def _position(cursor: Cursor) -> CommitLogPosition:
-    segment, position = cursor.unpack(_POSITION)
-    return CommitLogPosition(segment=segment, position=position)
+def _interval(cursor: Cursor) -> Positions:
+    segment, position, end_segment, end_position = cursor.unpack(_INTERVAL)
+    return (
+        CommitLogPosition(segment=segment, position=position),
+        CommitLogPosition(segment=end_segment, position=end_position),
+    )
 
 
 def _coverage(cursor: Cursor) -> float | None:
