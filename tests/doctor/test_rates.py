@@ -104,6 +104,39 @@ def test_nights_without_readings_count() -> None:
     assert told(per_day).mean_hz == pytest.approx(0.1 / 3, rel=0.05)
 
 
+def test_a_year_without_readings_does_not_slow_a_bucket_down() -> None:
+    hours = [(0, 3_600), (365 * DAY_S + HOUR_S, 365 * DAY_S + 2 * HOUR_S)]
+    files = [held(first, last, step_s=1, series=2, width_s=DAY_S) for first, last in hours]
+    # An hour in each of two days: at least what these buckets hold, at most what the hours do.
+    assert 3_600 / DAY_S <= told(files).mean_hz <= 1
+
+
+@given(
+    given=st.lists(
+        st.tuples(
+            st.integers(1, 2**40),
+            st.integers(1, 2**30),
+            st.integers(-(10**10), 10**11),
+            st.integers(0, 10**10),
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+    width=st.sampled_from(["minute", "hour", "day", "week", "month", "year"]),
+)
+def test_whatever_files_say_a_rate_is_a_number(
+    given: list[tuple[int, int, int, int]], width: str
+) -> None:
+    files = [
+        sstable(id=str(n), rows=rows, cells=((1, partitions),), **bounds(first_s, first_s + length))
+        for n, (rows, partitions, first_s, length) in enumerate(given)
+    ]
+    rates = told(files, width)
+    assert 0 < rates.mean_hz < float("inf")
+    assert rates.peak_hz is None or 0 < rates.peak_hz < float("inf")
+    assert rates.series is None or rates.series >= 1
+
+
 def test_a_key_without_a_bucket_takes_event_times_before_write_times() -> None:
     found = schema(twcs(), key="series text")
     facts = table(found, node([held(0, 2_000, step_s=1, series=3, width_s=10**9)]))

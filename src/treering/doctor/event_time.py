@@ -6,13 +6,14 @@ nothing; what is no time that can be is absent, never guessed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from treering.core.bucket import BucketWidth, bucket_start_s
+from treering.core.bucket import BucketWidth, bucket_end_s, bucket_start_s
 from treering.core.timeuuid import times_of_timeuuids
 from treering.core.twcs import RESOLUTION_PER_S
 from treering.core.units import TIME_END_S, TIME_MIN_S
@@ -85,14 +86,22 @@ def count_touched(span: EventSpan, width_s: int) -> int:
     >>> count_touched(EventSpan(first_s=86_000.0, last_s=86_400.0), 86_400)
     2
     """
-    width = next((width for width in BucketWidth if width.length_s == width_s), None)
-    first_s, last_s = int(span.first_s // 1), int(span.last_s // 1)
-    if width is None:
-        return last_s // width_s - first_s // width_s + 1
-    if width is BucketWidth.MONTH:
+    first_s, last_s = (_bucket_of(at_s, width_s)[0] for at_s in (span.first_s, span.last_s))
+    if width_s == BucketWidth.MONTH.length_s:
         first, last = np.array([first_s, last_s]).astype("M8[s]").astype("M8[M]").astype(np.int64)
         return int(last - first) + 1
-    return (bucket_start_s(last_s, width) - bucket_start_s(first_s, width)) // width_s + 1
+    return (last_s - first_s) // width_s + 1
+
+
+def _bucket_of(at_s: float, width_s: int) -> tuple[int, int]:
+    """Return from when to when the bucket of a moment is."""
+    whole_s = int(at_s // 1)
+    width = next((width for width in BucketWidth if width.length_s == width_s), None)
+    if width is None:
+        start_s = whole_s - whole_s % width_s
+        return start_s, start_s + width_s
+    start_s = bucket_start_s(whole_s, width)
+    return start_s, bucket_end_s(start_s, width)
 
 
 def covered_s(spans: Iterable[EventSpan]) -> float:
@@ -107,3 +116,31 @@ def covered_s(spans: Iterable[EventSpan]) -> float:
         total += max(span.last_s - max(span.first_s, end_s), 0.0)
         end_s = max(end_s, span.last_s)
     return total
+
+
+def idle_s(spans: Iterable[EventSpan], width_s: int | None) -> float:
+    """Return how many seconds lie between some spans, in buckets that hold readings.
+
+    Args:
+        spans: The spans.
+        width_s: How long a bucket is; None where a partition goes on for ever, and all counts.
+
+    >>> spans = [EventSpan(first_s=0.0, last_s=5.0), EventSpan(first_s=86_405.0, last_s=86_409.0)]
+    >>> idle_s(spans, None), idle_s(spans, 3_600)
+    (86400.0, 3600.0)
+    """
+    total, end_s = 0.0, float("inf")
+    for span in sorted(spans, key=lambda one: one.first_s):
+        if span.first_s > end_s:
+            total += _idle_between(end_s, span.first_s, width_s)
+        end_s = span.last_s if math.isinf(end_s) else max(end_s, span.last_s)
+    return total
+
+
+def _idle_between(last_s: float, next_s: float, width_s: int | None) -> float:
+    if width_s is None:
+        return next_s - last_s
+    ends_s, starts_s = _bucket_of(last_s, width_s)[1], _bucket_of(next_s, width_s)[0]
+    if ends_s >= starts_s:
+        return next_s - last_s
+    return (ends_s - last_s) + (next_s - starts_s)

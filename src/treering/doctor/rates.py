@@ -21,7 +21,7 @@ from treering.core.units import (
 from treering.doctor.checks.key_shape import KeyShape, key_shape_of
 from treering.doctor.checks.known import ttl_s_of
 from treering.doctor.checks.sizes import STEP, size_at, write_span_s
-from treering.doctor.event_time import EventSpan, count_touched, covered_s, event_span_of
+from treering.doctor.event_time import EventSpan, count_touched, covered_s, event_span_of, idle_s
 from treering.doctor.facts import NodeFacts, SchemaFacts, TableFacts
 from treering.sstable.facts import SSTableFacts
 from treering.sstable.histogram import merge_histograms
@@ -134,7 +134,7 @@ def _rates_by_time(parts: Sequence[Part], shape: KeyShape) -> Rates | None:
     """Return the rates by rows and the time that they cover; None where they cover none.
 
     A series is as fast as the rows of a file by the time between its first and its last. Where
-    nothing was written between two files, that time counts as well.
+    nothing was written between two files, that time counts as well, but no empty buckets.
     """
     series_s = sum(part.series * part.span.length_s for part in parts)
     if series_s <= 0:
@@ -142,7 +142,8 @@ def _rates_by_time(parts: Sequence[Part], shape: KeyShape) -> Rates | None:
     rows = sum(part.rows for part in parts)
     spans = [part.span for part in parts]
     all_s = max(span.last_s for span in spans) - min(span.first_s for span in spans)
-    in_use = covered_s(spans) / all_s
+    busy_s = covered_s(spans)
+    in_use = busy_s / (busy_s + idle_s(spans, shape.width_s))
     mean_hz = rows / series_s * in_use
     fastest_hz = sum(part.rows * _fastest_hz(part, shape) for part in parts) / rows * in_use
     partitions = sum(part.series * part.touched for part in parts)
@@ -151,7 +152,7 @@ def _rates_by_time(parts: Sequence[Part], shape: KeyShape) -> Rates | None:
     return Rates(
         mean_hz=_rounded(mean_hz),
         peak_hz=_rounded(fastest_hz) if fastest_hz > PEAK * mean_hz else None,
-        series=max(round(series_s / covered_s(spans)), 1),
+        series=max(round(series_s / busy_s), 1),
         source=f"{render_count(rows, 'row')} in {render_count(round(partitions), 'partition')}"
         f"{in_buckets}, event times over {render_duration(round(all_s))}",
         floor="some buckets between the first and the last are empty" if is_sparse else "",
@@ -192,7 +193,7 @@ def _bucketed_rates(files: Sequence[SSTableFacts], width_s: int) -> Rates | None
     return Rates(
         mean_hz=_rounded(mean_hz),
         peak_hz=_rounded(fastest) if fastest > PEAK * mean_hz else None,
-        series=round(rows / span_s / mean_hz) if span_s > width_s else None,
+        series=max(round(rows / span_s / mean_hz), 1) if span_s > width_s else None,
         source=f"{render_count(rows, 'row')} in {render_count(cells.count, 'partition')} of "
         f"{render_duration(width_s)}",
         floor=_floor_of(span_s, width_s),
