@@ -110,17 +110,33 @@ def are_older_beside(files: NodeFiles, file: SSTableFacts) -> bool:
     Then no compaction of all files made it: that would have taken them too. Files of another
     state of repair or another folder are never compacted with it.
     """
-    if file.min_write_us is None or file.mtime_s is None:
+    if file.min_write_us is None:
         return False
+    first_s = files.seconds_of(file.min_write_us) + files.window_s
     return any(
         other.max_write_us is not None
-        and other.mtime_s is not None
-        and other.mtime_s < file.mtime_s
-        and other.max_write_us >= file.min_write_us
+        and files.seconds_of(other.max_write_us) >= first_s
+        and is_older(other, file)
         and state_of(other) == state_of(file)
         for other in files.files
-        if other is not file
     )
+
+
+def is_older(file: SSTableFacts, other: SSTableFacts) -> bool:
+    """Return whether a file was written before another of its folder, as their ids say.
+
+    Ids rise, both those that are numbers and those that begin with a time (``SSTableId``, 4.1 and
+    5.0); the times of files change when they are copied.
+    """
+    return _order_of(file.id) < _order_of(other.id)
+
+
+def _order_of(id_text: str) -> tuple[bool, int, str]:
+    """Return what sorts ids: numbers first, since a server begins with them."""
+    if not id_text.isdecimal():
+        return True, 0, id_text
+    digits = id_text.lstrip("0")  # A stranger's number may have more digits than an int takes.
+    return False, len(digits), digits
 
 
 def is_spread(file: SSTableFacts, files: NodeFiles) -> bool:
@@ -155,7 +171,8 @@ def origin_of(facts: TableFacts, files: NodeFiles, file: SSTableFacts) -> tuple[
         return "repair", (
             "most of its rows are of windows that older files beside it hold as well, so it came "
             "in whole, as wide as its source was: streamed by a repair or a rebuild, or loaded; or "
-            "it was flushed after hints or read repair had brought more than was written"
+            "it was flushed after hints or read repair had brought more than was written; or the "
+            "table had another strategy before TWCS"
         )
     if _has_cdc(facts):
         return "repair", (
