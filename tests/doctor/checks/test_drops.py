@@ -278,6 +278,18 @@ def test_old_rows_within_the_grace_may_be_hints_of_a_long_outage(
     assert words in finding.cause
 
 
+def test_where_hints_are_off_or_never_applied_they_are_no_cause() -> None:
+    first_s = TODAY_S - 5 * DAY_S
+    today = old_row(min_write_us=first_s * 1_000_000, min_deletion_s=first_s + TTL_S)
+    off = table([today, *windows(31)[1:]], settings={"hinted_handoff_enabled": "false"})
+    zero = table([today, *windows(31)[1:]], schema(gc_grace_seconds=0))
+    for facts, words in ((off, "no node makes hints"), (zero, "no hint is applied with a grace")):
+        found = check_drops(facts, LIMITS).findings
+        (finding,) = [one for one in found if one.id == "old-write-blocks"]
+        assert finding.facts["origin"] == "unknown"
+        assert words in finding.cause
+
+
 def test_that_a_file_was_repaired_is_no_cause_of_its_old_rows() -> None:
     # A repair marks files and streams others, each with the write times that it had.
     today = old_row(repaired_at_ms=NOW_S * 1_000, min_deletion_s=TODAY_S - 25 * DAY_S + TTL_S)

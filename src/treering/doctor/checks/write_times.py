@@ -208,11 +208,15 @@ def _of_mutation(facts: TableFacts, files: NodeFiles, file: SSTableFacts) -> tup
         if reads:
             return "read repair", f"{why_reads}; or hints for {away}"
         return "hint", f"{why_reads}, and the old rows fit {away}"
-    older = "the rows are older than any hint may be"
+    no_hint = "the rows are older than any hint may be"
+    if made_s is None:
+        no_hint = "no node makes hints"
+    elif grace_s == 0:
+        no_hint = "no hint is applied with a grace of 0"
     if reads:
-        return "read repair", f"{why_reads}, and {older}"
+        return "read repair", f"{why_reads}, and {no_hint}"
     return "unknown", (
-        f"{why_reads}, and {older}: a write with a time of its own (USING TIMESTAMP) whose TTL "
+        f"{why_reads}, and {no_hint}: a write with a time of its own (USING TIMESTAMP) whose TTL "
         "was cut to match, or a file that was brought in from elsewhere"
     )
 
