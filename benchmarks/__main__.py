@@ -17,6 +17,7 @@ NAMES = (
     "rows_embedded",
     "memory_embedded",
     "embedded",
+    "density",
     "writer",
     "block_codec",
     "aggregates",

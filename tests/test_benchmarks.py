@@ -13,6 +13,7 @@ from benchmarks import (
     aggregates,
     block_codec,
     catalog,
+    density,
     embedded,
     growth_cassandra,
     index_cassandra,
@@ -41,6 +42,18 @@ def test_embedded_history_benchmark_runs() -> None:
         for what in ("ingest", "scan", "size")
         for data in ("a gauge", "a pulse sensor")
     }
+    assert all(result.ours > 0 and result.peer > 0 for result in results)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_density_benchmark_runs() -> None:
+    results = density.run(series=1, rows=3_000)
+    assert {result.name for result in results} == {
+        f"density: {kind}" for kind in ("gauge", "counter", "jitter", "noise")
+    }
+    named = " ".join(result.peer_name for result in results)
+    assert "VictoriaMetrics" in named
+    assert "Prometheus" in named
     assert all(result.ours > 0 and result.peer > 0 for result in results)
 
 
