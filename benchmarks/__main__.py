@@ -81,9 +81,11 @@ def load(name: str) -> Callable[[], list[Result]]:
 
 
 def keep(results: Sequence[Result], folder: Path) -> None:
-    """Write the results as JSON and as a picture."""
+    """Write the results as JSON, and those with a budget as a picture."""
     write_results(results, folder / "results.json")
-    draw_results(results, folder / "results.png")
+    draw_results(
+        [result for result in results if result.budget is not None], folder / "results.png"
+    )
 
 
 if __name__ == "__main__":

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from benchmarks.measure import Result
 
-MET, MISSED, FREE = "#2b7a4b", "#c0392b", "#6b7a8f"
+MET, MISSED = "#2b7a4b", "#c0392b"
 
 
 def draw_results(results: Sequence[Result], path: Path) -> None:
     """Draw the ratios on a logarithmic axis and write them as PNG.
 
-    Green meets its budget, red misses it, grey has none; a black mark is the budget.
+    Green meets its budget, red misses it; a black mark is the budget.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -27,7 +27,7 @@ def draw_results(results: Sequence[Result], path: Path) -> None:
         places,
         [result.ratio - 1 for result in results],
         left=1,
-        color=[_colour(result) for result in results],
+        color=[MET if result.is_met else MISSED for result in results],
         height=0.7,
     )
     for place, result in zip(places, results, strict=True):
@@ -46,9 +46,3 @@ def draw_results(results: Sequence[Result], path: Path) -> None:
     axes.margins(x=0.1, y=0.01)
     axes.set_xlabel("times the peer's number, in the same run; the mark is the budget")
     figure.savefig(path, dpi=120)
-
-
-def _colour(result: Result) -> str:
-    if result.budget is None:
-        return FREE
-    return MET if result.is_met else MISSED
