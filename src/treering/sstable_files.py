@@ -439,4 +439,6 @@ def _problem(path: str, id: str, message: str, kind: ProblemKind) -> FileProblem
 
 def _unreadable(path: str, id: str, refused: OSError) -> FileProblem:
     reason = refused.strerror or str(refused)
-    return _problem(path, id, f"{os.path.basename(path)} cannot be read: {reason}", "unreadable")
+    # Of a set of components the one that refused is named.
+    name = os.path.basename(str(refused.filename or path))
+    return _problem(path, id, f"{name} cannot be read: {reason}", "unreadable")

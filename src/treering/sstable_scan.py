@@ -109,6 +109,8 @@ class _Scan:
     def _walk(self, folder: str, *, depth: int) -> None:
         self.folders_seen += 1
         if self.folders_seen > FOLDERS_MAX:
+            if self.folders_seen == FOLDERS_MAX + 1:
+                self._note(folder, f"and what follows: more than {FOLDERS_MAX:,} folders are there")
             return
         place = _place(folder)
         if place.table_id:
@@ -161,18 +163,18 @@ class _Scan:
             self._add_copy(os.path.join(folder, "backups"), live)
         if "snapshots" in names:
             snapshots = os.path.join(folder, "snapshots")
-            for name in _folders_of(snapshots):
+            for name in self._folders_of(snapshots):
                 self._add_copy(os.path.join(snapshots, name), live)
 
     def _add_copy(self, folder: str, live: Live) -> None:
         place = _place(folder)
         sizes: dict[tuple[str, str], int] = {}
         other_bytes = 0
-        for index in ("", *(name for name in _folders_of(folder) if name.startswith("."))):
+        for index in ("", *(name for name in self._folders_of(folder) if name.startswith("."))):
             try:
                 listing = list_folder(os.path.join(folder, index) if index else folder)
             except OSError:
-                continue
+                continue  # The listing before has told it, or it is gone.
             other_bytes += listing.other_bytes
             for stem, files in listing.sets.items():
                 sizes[index, stem] = files.bytes
@@ -192,6 +194,17 @@ class _Scan:
             is_backup=place.kind == "backup",
         )
 
+    def _folders_of(self, folder: str) -> list[str]:
+        try:
+            return list_folder(folder).folders
+        except FileNotFoundError:
+            return []
+        except OSError as refused:
+            self._note(
+                folder, f"cannot be listed: {refused.strerror or refused}", kind="unreadable"
+            )
+            return []
+
     def _take(self, found: FolderFacts) -> None:
         self.facts.update((facts.path, facts) for facts in found.facts)
         self.problems += found.problems
@@ -203,10 +216,3 @@ class _Scan:
 
 def _place(folder: str) -> Place:
     return place_of([part for part in folder.split(os.sep) if part])
-
-
-def _folders_of(folder: str) -> list[str]:
-    try:
-        return list_folder(folder).folders
-    except OSError:
-        return []

@@ -22,7 +22,7 @@ from treering.doctor.bundle import collect_script, is_bundle, read_bundle, write
 from treering.doctor.collect import Wanted, collect_targets
 from treering.doctor.facts import ClusterFacts, NodeFacts, TableFacts
 from treering.doctor.tar import Limits, read_tar
-from treering.errors import CorruptDataError
+from treering.errors import CorruptDataError, UsageError
 from treering.sstable.facts import SSTableFacts
 from treering.sstable_scan import scan_sstables
 
@@ -214,6 +214,13 @@ def test_a_file_whose_keys_cannot_be_told_is_left_out_and_named(tmp_path: Path) 
         assert bundle.scan is not None
         assert bundle.scan.problems == ()
         assert not [one for one in bundle.scan.facts if one.path.startswith(f"{table}/")]
+        # Its table knows of it, so that no check is ok without it.
+        wanted = Wanted(now_s=bundle.made_at_s, keyspace="samples", table="ttl")
+        live: Any = None
+        found = collect_targets([str(tmp_path / "b.tar.gz")], wanted, live=live)
+        ((problem,),) = [node.problems for node in found.tables[0].nodes]
+        assert (problem.path, problem.kind) == (str(statistics), "unreadable")
+        assert found.unseen == ()
 
 
 @pytest.mark.parametrize("what", ["empty", "missing"])
@@ -255,10 +262,12 @@ def test_python_brings_keys_where_they_are_asked_for(tmp_path: Path) -> None:
 def test_a_bundle_that_is_there_is_not_replaced(tmp_path: Path) -> None:
     out = tmp_path / "b.tar.gz"
     out.write_text("mine")
-    with pytest.raises(FileExistsError):
+    with pytest.raises(UsageError, match="is there already"):
         write_bundle(out, facts(), made_at_s=NOW_S, with_keys=False)
     assert out.read_text() == "mine"
     assert not is_bundle(out)
+    write_bundle(out, facts(), made_at_s=NOW_S, with_keys=False, overwrite=True)
+    assert is_bundle(out)
 
 
 # --- of an enemy

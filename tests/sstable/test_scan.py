@@ -251,11 +251,18 @@ def test_what_may_not_be_read_is_said(data: Path) -> None:
         place = Path(open_folder) / "data"
         file_of(place, "Statistics.db").chmod(0)
         folder_of(place, "mixed").chmod(0)
+        snapshots = folder_of(place, "ttl") / "snapshots"
+        snapshots.mkdir(exist_ok=True)
+        snapshots.chmod(0)
         with without_rights():
             scan = scan_sstables([place])
         folder_of(place, "mixed").chmod(0o755)
-    assert [problem.kind for problem in scan.problems] == ["unreadable"] * 2
+        snapshots.chmod(0o755)
+    assert [problem.kind for problem in scan.problems] == ["unreadable"] * 3
     assert all("Permission denied" in problem.message for problem in scan.problems)
+    told = {problem.message.partition(" cannot")[0] for problem in scan.problems}
+    assert "snapshots" in told
+    assert any(name.endswith("-Statistics.db") for name in told)
 
 
 def test_a_file_that_has_vanished_is_no_problem(data: Path) -> None:

@@ -11,17 +11,24 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from treering.cli.doctor_known import (
+    KNOWN_PANEL,
+    GcGraceOption,
+    SchemaOption,
+    TtlOption,
+    WindowOption,
+    described_in,
+    options_of,
+)
 from treering.cli.doctor_watch import watch
 from treering.cli.options import DebugOption, JsonOption, NowOption
 
 if TYPE_CHECKING:
     from treering.doctor.collect import Collected, Wanted
-    from treering.doctor.describe import DescribedTable
     from treering.doctor.facts import ClusterFacts
     from treering.doctor.report import Diagnosis
     from treering.doctor.thresholds import Thresholds
 
-_KNOWN: Final = "What the files do not say"
 _OUTPUT: Final = "Output"
 
 doctor = typer.Typer(
@@ -80,45 +87,16 @@ def check(
             help="Where a number becomes a finding; again for more.",
         ),
     ] = None,
-    schema: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--schema",
-            metavar="FILE",
-            help="What DESCRIBE TABLE, KEYSPACE or SCHEMA printed; again for more.",
-            rich_help_panel=_KNOWN,
-        ),
-    ] = None,
-    ttl: Annotated[
-        str | None,
-        typer.Option(
-            "--ttl",
-            metavar="TIME",
-            help="default_time_to_live, or none.",
-            rich_help_panel=_KNOWN,
-        ),
-    ] = None,
-    gc_grace: Annotated[
-        str | None,
-        typer.Option(
-            "--gc-grace", metavar="TIME", help="gc_grace_seconds.", rich_help_panel=_KNOWN
-        ),
-    ] = None,
-    window: Annotated[
-        str | None,
-        typer.Option(
-            "--window",
-            metavar="TIME",
-            help="The window of TimeWindowCompactionStrategy.",
-            rich_help_panel=_KNOWN,
-        ),
-    ] = None,
+    schema: SchemaOption = None,
+    ttl: TtlOption = None,
+    gc_grace: GcGraceOption = None,
+    window: WindowOption = None,
     flushed: Annotated[
         bool,
         typer.Option(
             "--flushed",
             help="Nothing is in memtables: the nodes are stopped or drained.",
-            rich_help_panel=_KNOWN,
+            rich_help_panel=KNOWN_PANEL,
         ),
     ] = False,
     output: Annotated[
@@ -173,8 +151,8 @@ def check(
         now_s=now_s,
         keyspace=keyspace,
         table=table,
-        described=_described(schema or []),
-        options=_options(ttl, gc_grace, window),
+        described=described_in(schema or []),
+        options=options_of(ttl, gc_grace, window),
         is_memtable_known=flushed,
     )
     collected = collected_of(targets, wanted, nodetool=nodetool, timeout=timeout)
@@ -195,6 +173,9 @@ def collect(
         Path | None,
         typer.Option("-o", "--out", metavar="FILE", help="The bundle; one there is not replaced."),
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a file that is there.")
+    ] = False,
     script: Annotated[
         bool,
         typer.Option("--script", help="Print a POSIX script that does it where no Python is."),
@@ -214,6 +195,7 @@ def collect(
     nodetool: NodetoolOption = None,
     timeout: TimeoutOption = "60s",
     now: NowOption = None,
+    as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
     """Put what check needs into one file, to be checked elsewhere.
@@ -226,7 +208,7 @@ def collect(
     """
     from treering.cli.failures import INCOMPLETE
     from treering.cli.options import clock_of
-    from treering.cli.output import print_note
+    from treering.cli.output import print_json, print_note
     from treering.core.units import render_bytes, render_count
     from treering.doctor.bundle import collect_script, write_bundle
     from treering.doctor.collect import NOT_SEEN, Wanted
@@ -234,9 +216,10 @@ def collect(
     from treering.errors import UsageError
 
     if script:
-        if targets or out is not None:
+        if targets or out is not None or as_json:
             raise UsageError(
-                "--script goes with no target and no --out", hint="give them to the script"
+                "--script goes with no target, no --out and no --json",
+                hint="give targets and -o to the script",
             )
         sys.stdout.write(collect_script())
         return
@@ -254,11 +237,22 @@ def collect(
         tables=collected.tables,
         missing=tuple(Missing(node="", what=NOT_SEEN, why=line) for line in collected.unseen),
     )
-    write_bundle(out, facts, made_at_s=now_s, with_keys=with_keys)
-    print_note(
-        f"{out} holds {render_count(len(collected.tables), 'table')}, "
-        f"{render_bytes(out.stat().st_size)}, {'with' if with_keys else 'without'} keys"
-    )
+    write_bundle(out, facts, made_at_s=now_s, with_keys=with_keys, overwrite=overwrite)
+    if as_json:
+        print_json(
+            {
+                "file": str(out),
+                "bytes": out.stat().st_size,
+                "tables": [one.name for one in collected.tables],
+                "with_keys": with_keys,
+                "unseen": list(collected.unseen),
+            }
+        )
+    else:
+        print_note(
+            f"{out} holds {render_count(len(collected.tables), 'table')}, "
+            f"{render_bytes(out.stat().st_size)}, {'with' if with_keys else 'without'} keys"
+        )
     for line in collected.unseen:
         print_note(f"not seen: {line}")
     if collected.unseen:
@@ -275,7 +269,7 @@ def collected_of(
     from treering.core.units import parse_duration_s
     from treering.doctor.collect import collect_targets
     from treering.doctor.nodetool_run import NodetoolCommand
-    from treering.errors import TreeringError, UsageError
+    from treering.errors import UsageError
 
     timeout_s = parse_duration_s(timeout)
     if timeout_s <= 0:
@@ -296,10 +290,23 @@ def collected_of(
     with _progress() as advance:
         collected = collect_targets(targets, wanted, live=live, progress=advance)
     if not collected.tables and collected.errors:
-        if len(collected.errors) == 1:
-            raise collected.errors[0]
-        raise TreeringError("nothing could be looked at: " + "; ".join(collected.unseen))
+        raise _joined(collected)
+    if not collected.tables and wanted.named:
+        raise UsageError(f"no target has the {wanted.named}", hint="names are case-sensitive")
     return collected
+
+
+def _joined(collected: Collected) -> Exception:
+    """Return what went wrong with all targets as one error, wrong usage where all of it is."""
+    from treering.errors import TreeringError, UsageError
+
+    if len(collected.errors) == 1:
+        return collected.errors[0]
+    text = "nothing could be looked at: " + "; ".join(collected.unseen)
+    hint = str(getattr(collected.errors[0], "hint", ""))
+    if all(isinstance(error, UsageError) for error in collected.errors):
+        return UsageError(text, hint=hint)
+    return TreeringError(text)
 
 
 @contextmanager
@@ -355,35 +362,6 @@ def _thresholds(pairs: list[str]) -> Thresholds:
     from treering.doctor.thresholds import parse_thresholds
 
     return parse_thresholds(pairs)
-
-
-def _described(paths: list[Path]) -> tuple[DescribedTable, ...]:
-    from treering.doctor.describe import TEXT_MAX, parse_describe
-
-    found: list[DescribedTable] = []
-    for path in paths:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            found += parse_describe(file.read(TEXT_MAX + 1), path=str(path))
-    return tuple(found)
-
-
-def _options(ttl: str | None, gc_grace: str | None, window: str | None) -> dict[str, object]:
-    from treering.core.units import parse_retention_s, parse_whole_s
-    from treering.core.window import parse_window
-
-    options: dict[str, object] = {}
-    if ttl is not None:
-        options["default_time_to_live"] = parse_retention_s(ttl) or 0
-    if gc_grace is not None:
-        options["gc_grace_seconds"] = parse_whole_s(gc_grace)
-    if window is not None:
-        size = parse_window(window, 1)
-        options["compaction"] = {
-            "class": "TimeWindowCompactionStrategy",
-            "compaction_window_unit": size.unit,
-            "compaction_window_size": str(size.size),
-        }
-    return options
 
 
 def _write_page(

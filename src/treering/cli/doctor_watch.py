@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from treering.cli.doctor_known import (
+    GcGraceOption,
+    SchemaOption,
+    TtlOption,
+    WindowOption,
+    described_in,
+    options_of,
+)
 from treering.cli.options import DebugOption, JsonOption, NowOption
 
 if TYPE_CHECKING:
+    from treering.doctor.collect import Wanted
     from treering.doctor.facts import TableFacts
     from treering.doctor.watch import Watched
     from treering.table import Table
@@ -58,6 +70,10 @@ def watch(
     timeout: Annotated[
         str, typer.Option("--timeout", metavar="TIME", help="The longest that one node may take.")
     ] = "60s",
+    schema: SchemaOption = None,
+    ttl: TtlOption = None,
+    gc_grace: GcGraceOption = None,
+    window: WindowOption = None,
     png: Annotated[
         Path | None, typer.Option("--png", metavar="FILE", help="Also draw the sizes as PNG.")
     ] = None,
@@ -72,6 +88,9 @@ def watch(
 
     A sawtooth is healthy; a staircase means that expired data stays. From the
     first sample on, the deletion times of the files say what will leave when.
+    It says so after every sample, until Ctrl-C ends it.
+
+    Exit codes: 0 done, 3 a size could not be told, 1 nothing could be looked at.
 
     Examples:
 
@@ -79,8 +98,10 @@ def watch(
 
         treering doctor watch --csv sizes.csv --due-after 31d
     """
+    from treering.cli.failures import INCOMPLETE
     from treering.cli.options import clock_of
     from treering.core.units import parse_duration_s, parse_whole_s
+    from treering.doctor.collect import Wanted
     from treering.errors import UsageError
 
     due_s = None if due_after is None else parse_whole_s(due_after)
@@ -94,18 +115,44 @@ def watch(
     every_s = parse_duration_s(every)
     if every_s < 1:
         raise UsageError(f"a sample every {every} is too often", hint="use --every 1min or more")
+    wanted = Wanted(
+        now_s=0,
+        keyspace=keyspace,
+        table=table,
+        described=described_in(schema or []),
+        options=options_of(ttl, gc_grace, window),
+    )
     with ExitStack() as stack:
         kept = _opened(stack, store, every_s, create=bool(targets))
-        while True:
+
+        def look() -> bool:
             facts: list[TableFacts] = []
+            is_whole = True
             if targets:
-                now_s = clock_of(now)() // 1_000_000_000
-                facts = _sampled(kept, targets, (keyspace, table), nodetool, timeout, now_s)
-            if once or not targets:
-                found = _watched(kept, facts, (keyspace, table), due_s)
-                _show(found, kept, png=png, html=html, as_json=as_json)
-                return
+                at = replace(wanted, now_s=clock_of(now)() // 1_000_000_000)
+                facts, is_whole = _sampled(kept, targets, at, nodetool=nodetool, timeout=timeout)
+            found = _watched(kept, facts, wanted, due_s)
+            _show(found, kept, png=png, html=html, as_json=as_json)
+            return is_whole
+
+        if once or not targets:
+            if not look():
+                raise typer.Exit(INCOMPLETE)
+            return
+        _go_on(look, every_s, store)
+
+
+def _go_on(look: Callable[[], bool], every_s: float, store: str) -> None:
+    """Look again and again; Ctrl-C is how it ends, and no failure."""
+    from treering.cli.output import print_note
+
+    try:
+        while True:
+            look()
+            sys.stdout.flush()  # Whoever reads it in a pipe sees every sample at once.
             time.sleep(every_s)
+    except KeyboardInterrupt:
+        print_note(f"stopped; what is kept: treering doctor watch --store {shlex.quote(store)}")
 
 
 def _opened(stack: ExitStack, place: str, every_s: float, *, create: bool) -> Table:
@@ -116,46 +163,42 @@ def _opened(stack: ExitStack, place: str, every_s: float, *, create: bool) -> Ta
 
 
 def _sampled(
-    kept: Table,
-    targets: list[str],
-    only: tuple[str | None, str | None],
-    nodetool: str | None,
-    timeout: str,
-    now_s: int,
-) -> list[TableFacts]:
-    """Take and keep one sample of every table; a target that fails is told, the rest stands."""
+    kept: Table, targets: list[str], wanted: Wanted, *, nodetool: str | None, timeout: str
+) -> tuple[list[TableFacts], bool]:
+    """Take and keep one sample of every table, and return whether all was seen.
+
+    A target or a table that fails is told, the rest stands.
+    """
     from treering.cli.doctor import collected_of
     from treering.cli.output import print_note
     from treering.core.units import render_bytes, render_count
-    from treering.doctor.collect import Wanted
-    from treering.doctor.watch import keep_samples, sample_of
+    from treering.doctor.watch import keep_samples, sample_of, why_no_sample
 
-    wanted = Wanted(now_s=now_s, keyspace=only[0], table=only[1])
     collected = collected_of(targets, wanted, nodetool=nodetool, timeout=timeout)
     samples = [one for one in map(sample_of, collected.tables) if one is not None]
     keep_samples(kept, samples)
     for line in collected.unseen:
         print_note(f"not seen: {line}")
-    sampled = {one.table for one in samples}
     for one in collected.tables:
-        if one.name not in sampled:
-            print_note(f"no size of {one.name}: a node told none; name its data folder")
+        if why := why_no_sample(one):
+            print_note(f"no size of {one.name} is kept: {why}")
+            for node in one.nodes:
+                for problem in node.problems:
+                    print_note(f"not seen: {problem.path}: {problem.message}")
     total = render_bytes(sum(one.live_bytes for one in samples))
     print_note(f"kept {render_count(len(samples), 'sample')}, {total} live")
-    return list(collected.tables)
+    is_whole = not collected.unseen and len(samples) == len(collected.tables)
+    return list(collected.tables), is_whole
 
 
 def _watched(
-    kept: Table,
-    facts: list[TableFacts],
-    only: tuple[str | None, str | None],
-    due_s: int | None,
+    kept: Table, facts: list[TableFacts], wanted: Wanted, due_s: int | None
 ) -> list[Watched]:
     from treering.doctor.watch import history_of, read_history, watched_of
     from treering.errors import UsageError
 
     by_name = {one.name: one for one in facts}
-    names = sorted(by_name) or sorted(name for name in kept.series() if _is_wanted(name, only))
+    names = sorted(by_name) or sorted(name for name in kept.series() if _is_wanted(name, wanted))
     if not names:
         raise UsageError(
             "there is no sample yet", hint="name a target, such as /var/lib/cassandra/data"
@@ -171,9 +214,9 @@ def _watched(
     ]
 
 
-def _is_wanted(name: str, only: tuple[str | None, str | None]) -> bool:
+def _is_wanted(name: str, wanted: Wanted) -> bool:
     keyspace, _, table = name.partition(".")
-    return only[0] in (None, keyspace) and only[1] in (None, table)
+    return wanted.keyspace in (None, keyspace) and wanted.table in (None, table)
 
 
 def _of_csv(path: Path, due_s: int | None) -> Watched:

@@ -24,7 +24,7 @@ from typing import Final
 from treering.doctor.facts import ClusterFacts
 from treering.doctor.facts_json import cluster_of_json, cluster_to_json
 from treering.doctor.tar import Limits, Member, read_tar
-from treering.errors import CorruptDataError
+from treering.errors import CorruptDataError, UsageError
 from treering.sstable.facts import FileProblem, SSTableFacts
 from treering.sstable.names import parse_file_name
 from treering.sstable_scan import SSTableScan, scan_sstables
@@ -84,17 +84,26 @@ def is_bundle(path: Path) -> bool:
 # --- made by Python
 
 
-def write_bundle(path: Path, facts: ClusterFacts, *, made_at_s: int, with_keys: bool) -> None:
+def write_bundle(
+    path: Path,
+    facts: ClusterFacts,
+    *,
+    made_at_s: int,
+    with_keys: bool,
+    overwrite: bool = False,
+) -> None:
     """Write facts as a bundle.
 
     Args:
-        path: Where to; a file that is there is not replaced.
+        path: Where to.
         facts: What was collected.
         made_at_s: When, epoch seconds.
         with_keys: Whether partition keys and clustering values leave too.
+        overwrite: Whether a file that is there is replaced, once the new one is whole.
 
     Raises:
-        OSError: It is there already, or cannot be written.
+        UsageError: It is there already.
+        OSError: It cannot be written.
     """
     manifest = {
         "format": FORMAT,
@@ -109,8 +118,8 @@ def write_bundle(path: Path, facts: ClusterFacts, *, made_at_s: int, with_keys: 
         "facts.json": text,
     }
     part = path.with_name(f"{path.name}.part")
-    with path.open("xb"):  # Taken, so that nothing is replaced.
-        pass
+    if not overwrite:
+        _take(path)
     try:
         with tarfile.open(part, "w:gz", format=tarfile.USTAR_FORMAT) as archive:
             for name, content in members.items():
@@ -121,8 +130,21 @@ def write_bundle(path: Path, facts: ClusterFacts, *, made_at_s: int, with_keys: 
         os.replace(part, path)
     except BaseException:
         part.unlink(missing_ok=True)
-        path.unlink(missing_ok=True)
+        if not overwrite:
+            path.unlink(missing_ok=True)
         raise
+
+
+def _take(path: Path) -> None:
+    """Make an empty file, so that nothing is replaced."""
+    try:
+        path.open("xb").close()
+    except FileExistsError as error:
+        raise UsageError(
+            f"{path} is there already",
+            hint="name another file, or have it replaced with overwrite",
+            cli_hint="name another file, or say --overwrite",
+        ) from error
 
 
 # --- read

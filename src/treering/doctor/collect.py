@@ -58,6 +58,13 @@ class Wanted:
     is_memtable_known: bool = False
     node: str = ""
 
+    @property
+    def named(self) -> str:
+        """The keyspace or table that was asked for, in words; empty for neither."""
+        if self.table is None:
+            return "" if self.keyspace is None else f"keyspace {self.keyspace}"
+        return f"table {'.'.join(filter(None, (self.keyspace, self.table)))}"
+
     def takes(self, keyspace: str, table: str) -> bool:
         """Return whether a table is looked at."""
         return is_looked_at(keyspace, table, only_keyspace=self.keyspace, only_table=self.table)
@@ -194,8 +201,7 @@ def _from_cluster(target: str, wanted: Wanted, live: Live) -> ClusterFacts:
     facts = live(target, wanted)
     if not facts.tables:
         missing = "; ".join(render_missing(one) for one in facts.missing)
-        only = ".".join(filter(None, (wanted.keyspace, wanted.table)))
-        why = missing or f"it has no table{f' {only}' if only else ''} with a clustering column"
+        why = missing or f"it has no {wanted.named or 'table'} with a clustering column"
         raise EngineError(
             f"{facts.target}: {why}", hint="check the address, the keyspace and the table"
         )
@@ -216,6 +222,7 @@ def _from_folder(path: Path, node: str, wanted: Wanted) -> ClusterFacts:
         collected_at_s=wanted.now_s,
         disk_free_bytes=_free_bytes(path),
         is_memtable_known=wanted.is_memtable_known,
+        is_partial=not path.is_dir(),
     )
     facts = _from_scan(scan, seen, wanted, target=str(path))
     here = os.path.realpath(path)
@@ -224,10 +231,15 @@ def _from_folder(path: Path, node: str, wanted: Wanted) -> ClusterFacts:
         and not facts.left_out
         and all(problem.path == here for problem in facts.problems)
     ):
-        only = ".".join(filter(None, (wanted.keyspace, wanted.table)))
         raise UsageError(
-            f"{path} has no table{f' {only}' if only else ''}",
-            hint="is it a data folder of Cassandra, such as /var/lib/cassandra/data?",
+            f"{path} has no {wanted.named or 'table'}",
+            hint="is it a data folder of Cassandra, such as /var/lib/cassandra/data? Names are "
+            "case-sensitive",
+        )
+    if wanted.table is not None and facts.left_out and not facts.tables:
+        raise UsageError(
+            f"{', '.join(facts.left_out)} has no clustering column",
+            hint="only tables with a clustering column are judged, since others hold no series",
         )
     return facts
 
@@ -251,8 +263,9 @@ def _from_bundle(path: Path, node: str, wanted: Wanted) -> ClusterFacts:
         return dataclasses.replace(bundle.facts, target=str(path), tables=kept)
     assert bundle.scan is not None
     seen = _Node(node=node or bundle.node, collected_at_s=bundle.made_at_s)
-    facts = _from_scan(bundle.scan, seen, _with_schemas(wanted, bundle), target=str(path))
-    missing = [Missing(node=seen.node, what=LEFT_OUT, why=line) for line in bundle.left_out]
+    scan, lines = _with_left_out(bundle.scan, bundle.left_out)
+    facts = _from_scan(scan, seen, _with_schemas(wanted, bundle), target=str(path))
+    missing = [Missing(node=seen.node, what=LEFT_OUT, why=line) for line in lines]
     told = told_by_nodetool(bundle.nodetool)
     missing += [Missing(node=seen.node, what=what, why=why) for what, why in told.problems]
     return dataclasses.replace(
@@ -260,6 +273,32 @@ def _from_bundle(path: Path, node: str, wanted: Wanted) -> ClusterFacts:
         tables=tuple(_with_nodetool(table, told) for table in facts.tables),
         missing=(*facts.missing, *missing),
     )
+
+
+def _with_left_out(
+    scan: SSTableScan, left_out: Sequence[str]
+) -> tuple[SSTableScan, tuple[str, ...]]:
+    """Return a scan that has the files which a script left out as problems, and the other lines.
+
+    A file that nobody saw may be what is wrong with its table, as one that cannot be read.
+    """
+    problems, others = [], []
+    for line in left_out:
+        path, _, why = line.partition(": ")
+        if _owner_of_path(path, {}, scan) is None:
+            others.append(line)
+            continue
+        parsed = parse_file_name(os.path.basename(path))
+        message = f"{os.path.basename(path)} was left out of the bundle: {why}"
+        problems.append(
+            FileProblem(
+                path=path,
+                id="" if parsed is None else parsed[0].id,
+                message=message,
+                kind="unreadable",
+            )
+        )
+    return dataclasses.replace(scan, problems=(*scan.problems, *problems)), tuple(others)
 
 
 def _named_node(table: TableFacts, name: str) -> TableFacts:
@@ -298,6 +337,7 @@ class _Node:
     collected_at_s: int
     disk_free_bytes: int | None = None
     is_memtable_known: bool = False
+    is_partial: bool = False
 
 
 def _from_scan(scan: SSTableScan, seen: _Node, wanted: Wanted, *, target: str) -> ClusterFacts:
@@ -323,8 +363,7 @@ def _from_scan(scan: SSTableScan, seen: _Node, wanted: Wanted, *, target: str) -
         for name, some in sorted(parts.items())
         if wanted.takes(*name)
     ]
-    is_named = wanted.table is not None
-    kept = [table for table in tables if is_named or _may_hold_readings(table)]
+    kept = [table for table in tables if _may_hold_readings(table)]
     return ClusterFacts(
         target=target,
         tables=tuple(kept),
@@ -384,6 +423,7 @@ def _table(name: TableName, parts: _Parts, seen: _Node, wanted: Wanted) -> Table
         snapshots=tuple(parts.snapshots),
         disk_free_bytes=seen.disk_free_bytes,
         is_memtable_known=seen.is_memtable_known,
+        is_partial=seen.is_partial,
     )
     schema = described or schema_of_files(files, table_id)
     return TableFacts(
@@ -424,8 +464,10 @@ def _described(name: TableName, wanted: Wanted) -> SchemaFacts | None:
 def _completed(table: TableFacts, wanted: Wanted) -> TableFacts:
     """Return a table with what the caller knows of its options."""
     schema = table.schema
-    if schema is None or schema.options is not None or not wanted.options:
+    if not wanted.options or (schema is not None and schema.options is not None):
         return table
+    if schema is None:  # No file could be read, and its options are known all the same.
+        schema = SchemaFacts(table_id="", partition_key=(), clustering=(), columns=(), options=None)
     return dataclasses.replace(
         table, schema=dataclasses.replace(schema, options=dict(wanted.options))
     )

@@ -193,6 +193,7 @@ class NodeFacts:
         disk_free_bytes: Free on the volume of the data; None where it is not known.
         is_memtable_known: Whether what the memtable holds is known to be in the files: nobody
             wrote since they were flushed (a node that is stopped, or drained).
+        is_partial: Whether single files were named, and their folder was not looked at.
     """
 
     node: str
@@ -206,6 +207,7 @@ class NodeFacts:
     stats: TableStats | None = None
     disk_free_bytes: int | None = None
     is_memtable_known: bool = False
+    is_partial: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -149,6 +149,7 @@ class TableReport:
         findings: All findings, worst first.
         files: What becomes of each file, by node and window.
         missing: What could not be seen, in words.
+        unseen: Of that, the files that may be the table's and could not be read.
     """
 
     table: str
@@ -156,6 +157,7 @@ class TableReport:
     findings: tuple[Finding, ...]
     files: tuple[FileVerdict, ...]
     missing: tuple[str, ...]
+    unseen: tuple[str, ...] = ()
 
     @property
     def is_healthy(self) -> bool | None:

@@ -128,8 +128,20 @@ def _merged(nodes: Sequence[NodeFacts]) -> NodeFacts:
             stats=merged.stats or node.stats,
             disk_free_bytes=_least(merged.disk_free_bytes, node.disk_free_bytes),
             is_memtable_known=merged.is_memtable_known or node.is_memtable_known,
+            is_partial=_is_partial(merged, node),
         )
     return merged
+
+
+def _is_partial(first: NodeFacts, second: NodeFacts) -> bool:
+    """Return whether single files are among the files of two sources that no folder has."""
+    if first.is_partial and second.is_partial:
+        return True
+    if not first.is_partial and not second.is_partial:
+        return False
+    single, other = (first, second) if first.is_partial else (second, first)
+    in_folder = {file.path for file in other.files or ()}
+    return any(file.path not in in_folder for file in single.files or ())
 
 
 def _files_of(

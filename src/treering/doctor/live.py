@@ -112,7 +112,7 @@ class _Cluster:
         self, keyspace: str | None, table: str | None, nodetool: NodetoolCommand | None
     ) -> ClusterFacts:
         schemas = self._schemas(keyspace, table)
-        hosts = self._hosts()
+        hosts, others = self._hosts()
         nodetool = self._usable(nodetool, hosts)
         visits = [
             NodeVisit(link=self.link, host=host, tables=tuple(schemas), nodetool=nodetool)
@@ -123,14 +123,14 @@ class _Cluster:
             self.missing.extend(one.missing)
         return ClusterFacts(
             target=self.target,
-            tables=tuple(_table_of(name, schemas[name], seen) for name in sorted(schemas)),
+            tables=tuple(_table_of(name, schemas[name], seen, others) for name in sorted(schemas)),
             missing=tuple(self.missing),
             left_out=tuple(sorted(self.left_out)),
         )
 
-    def _hosts(self) -> list[Any]:
-        """Return the nodes that can be asked; the others are missing."""
-        hosts, near = [], self.link.local_dc
+    def _hosts(self) -> tuple[list[Any], list[str]]:
+        """Return the nodes that can be asked, and the names of the others, which are missing."""
+        hosts, others, near = [], [], self.link.local_dc
         all_hosts = self.link.session.cluster.metadata.all_hosts()
         for host in sorted(all_hosts, key=lambda host: str(host.address)):
             if host.datacenter != near:
@@ -140,8 +140,9 @@ class _Cluster:
             else:
                 hosts.append(host)
                 continue
+            others.append(str(host.address))
             self.missing.append(Missing(node=str(host.address), what="node", why=why))
-        return hosts
+        return hosts, others
 
     def _usable(
         self, nodetool: NodetoolCommand | None, hosts: Sequence[Any]
@@ -259,8 +260,12 @@ def _schema_of(row: Mapping[str, Any], columns: Iterable[Mapping[str, Any]]) -> 
     )
 
 
-def _table_of(name: TableName, schema: SchemaFacts, seen: Sequence[Seen]) -> TableFacts:
-    nodes = tuple(one.facts_of(name) for one in seen)
+def _table_of(
+    name: TableName, schema: SchemaFacts, seen: Sequence[Seen], others: Sequence[str]
+) -> TableFacts:
+    # Of a node that was not asked nothing is known, and it may be the one that is ill.
+    unknown = [NodeFacts(node=node, collected_at_s=int(time.time())) for node in others]
+    nodes = (*(one.facts_of(name) for one in seen), *unknown)
     if not nodes:
         nodes = (NodeFacts(node="", collected_at_s=int(time.time())),)
     missing = [missing for one in seen for missing in one.missing_of(name)]

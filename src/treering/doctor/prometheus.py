@@ -47,7 +47,7 @@ def _families(diagnosis: Diagnosis) -> dict[str, list[Sample]]:
         found["treering_doctor_impact_bytes"] += _impacts(report, table)
         for name, samples in _files(report.files, table).items():
             found[name] += samples
-    found["treering_doctor_unseen"].append(({}, float(len(diagnosis.unseen))))
+    found["treering_doctor_unseen"].append(({}, float(len(diagnosis.all_unseen))))
     return found
 
 

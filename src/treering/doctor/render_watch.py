@@ -24,7 +24,8 @@ def render_watch(watched: Watched) -> str:
     """Return what was seen of one table's disk, in a few lines."""
     lines = [f"{printable(watched.table)}: {watched.shape.kind}", f"  {watched.shape.why}"]
     if watched.curve is not None:
-        lines.append(f"  {render_prediction(watched.curve)}")
+        assumed = f", {watched.assumed}" if watched.assumed else ""
+        lines.append(f"  {render_prediction(watched.curve)}{assumed}")
     if watched.snapshot_bytes:
         lines.append(
             f"  snapshots alone keep {render_bytes(watched.snapshot_bytes)} more, which no expiry "
@@ -48,6 +49,7 @@ def watch_to_json(found: Sequence[Watched]) -> dict[str, Any]:
                 "risen_bytes": one.shape.risen_bytes,
                 "low_growth_bytes_per_day": one.shape.low_growth_bytes_per_day,
                 "snapshot_bytes": one.snapshot_bytes,
+                "assumed": one.assumed or None,
                 "predicted": None if one.curve is None else [list(step) for step in one.curve],
             }
             for one in found

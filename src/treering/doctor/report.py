@@ -64,6 +64,11 @@ class Diagnosis:
         return None if None in states or self.unseen or not states else True
 
     @property
+    def all_unseen(self) -> tuple[str, ...]:
+        """What could not be seen, the files of each table included."""
+        return (*self.unseen, *(line for report in self.reports for line in report.unseen))
+
+    @property
     def checks(self) -> dict[CheckId, Status]:
         """The worst status of each check over all tables."""
         return {
@@ -143,7 +148,7 @@ def report_to_json(diagnosis: Diagnosis) -> dict[str, Any]:
         ),
         "files": [file for table in tables for file in table["files"]],
         "tables": tables,
-        "unseen": list(diagnosis.unseen),
+        "unseen": list(diagnosis.all_unseen),
         "missing": list(diagnosis.missing),
     }
 

@@ -72,7 +72,8 @@ def parse_thresholds(pairs: Iterable[str]) -> Thresholds:
         name = name.strip().replace("-", "_")
         if name not in names or name in given:
             raise UsageError(
-                f"{pair!r} sets no threshold, or one twice", hint=f"use one of {', '.join(names)}"
+                f"{pair!r} sets no threshold, or one twice",
+                hint=f"use one of {', '.join(names).replace('_', '-')}",
             )
         given[name] = _value_of(name, text.strip())
     return Thresholds(**given)
@@ -94,5 +95,6 @@ def _number(name: str, text: str, kind: type[int] | type[float]) -> int | float:
     except ValueError:
         value = kind(-1)
     if not 0 <= value < float("inf"):
-        raise UsageError(f"{text!r} is no value of {name}", hint=f"use for instance {name}=4")
+        shown = name.replace("_", "-")
+        raise UsageError(f"{text!r} is no value of {shown}", hint=f"use for instance {shown}=4")
     return value

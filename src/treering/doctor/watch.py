@@ -11,19 +11,21 @@ import csv
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from treering.core.choices import GRACE_DEFAULT_S
 from treering.core.expiry import EXPIRED_CHECK_S
 from treering.core.times import parse_time
-from treering.core.units import DAY_S, Precision, parse_bytes, render_duration
+from treering.core.units import DAY_S, Precision, parse_bytes, render_count, render_duration
 from treering.doctor.checks.known import ttl_s_of
 from treering.doctor.checks.node_files import judge_nodes
 from treering.doctor.checks.release import Curve, plan_release
+from treering.doctor.checks.seen import BRINGS_SCHEMA, listed, why_files_hide
 from treering.doctor.checks.windows import window_of
 from treering.doctor.facts import NodeFacts, TableFacts
 from treering.doctor.sawtooth import DiskShape, shape_of
@@ -62,11 +64,11 @@ class DiskSample:
 
 
 def sample_of(facts: TableFacts) -> DiskSample | None:
-    """Return what a table takes; None where a node tells neither files nor statistics."""
+    """Return what a table takes; None where it cannot be told, see :func:`why_no_sample`."""
+    if why_no_sample(facts):
+        return None
     sizes = [_live_bytes(node) for node in facts.nodes]
     known = [size for size in sizes if size is not None]
-    if not known or len(known) < len(sizes):
-        return None
     counts = [_file_count(node) for node in facts.nodes]
     held = [
         sum(one.dropped_bytes for one in node.snapshots)
@@ -80,6 +82,21 @@ def sample_of(facts: TableFacts) -> DiskSample | None:
         files=None if None in counts else sum(count or 0 for count in counts),
         snapshot_bytes=sum(held) if held else None,
     )
+
+
+def why_no_sample(facts: TableFacts) -> str:
+    """Return why nobody can tell what a table takes; empty where one can.
+
+    A file that was not read is missing from the sum, and a sample without it were a fall that
+    never happened.
+    """
+    if reasons := why_files_hide(facts, "would make the sum too small"):
+        return "; ".join(reasons)
+    silent = [node.node for node in facts.nodes if _live_bytes(node) is None]
+    if silent or not facts.nodes:
+        return f"{listed(silent)} told none: name its data folder"
+    sizeless = sum(one.data_bytes is None for node in facts.nodes for one in node.files or ())
+    return f"the size of {render_count(sizeless, 'file')} is not known" if sizeless else ""
 
 
 def _live_bytes(node: NodeFacts) -> int | None:
@@ -186,6 +203,7 @@ class Watched:
         shape: What they say.
         curve: What of the files of now will be left; None where no file was seen.
         snapshot_bytes: What snapshots alone keep now; None where nobody looked.
+        assumed: What the curve takes for the grace that nobody knows, in words; else empty.
     """
 
     table: str
@@ -194,6 +212,7 @@ class Watched:
     shape: DiskShape
     curve: Curve | None = None
     snapshot_bytes: int | None = None
+    assumed: str = ""
 
 
 def watched_of(
@@ -209,13 +228,15 @@ def watched_of(
     if due_s is None and facts is not None:
         due_s = due_after_s_of(facts)
     sample = None if facts is None else sample_of(facts)
+    grace_s, assumed = (None, "") if facts is None else assumed_grace_of(facts, due_after_s)
     return Watched(
         table=name,
         times_s=tuple(np.asarray(times_s, dtype=np.int64).tolist()),
         sizes_bytes=tuple(np.asarray(sizes_bytes, dtype=np.int64).tolist()),
         shape=shape_of(times_s, sizes_bytes, due_after_s=due_s),
-        curve=None if facts is None else predicted_curve(facts),
+        curve=None if facts is None or sample is None else predicted_curve(facts, grace_s=grace_s),
         snapshot_bytes=None if sample is None else sample.snapshot_bytes,
+        assumed=assumed,
     )
 
 
@@ -229,9 +250,39 @@ def due_after_s_of(facts: TableFacts) -> int | None:
     return ttl_s + schema.gc_grace_s + window_s + EXPIRED_CHECK_S
 
 
-def predicted_curve(facts: TableFacts) -> Curve | None:
-    """Return what of the files of all nodes will be left, and when; None without files."""
-    curves = [plan_release(files) for files in judge_nodes(facts)]
+def assumed_grace_of(facts: TableFacts, due_after_s: int | None) -> tuple[int | None, str]:
+    """Return the grace that a prediction takes where nobody knows it, and that in words.
+
+    None stands for the table's own or, where that is not known, for Cassandra's default.
+    """
+    if facts.schema is not None and facts.schema.gc_grace_s is not None:
+        return None, ""
+    ttl_s = ttl_s_of(facts)
+    if due_after_s is None or ttl_s is None:
+        default = render_duration(GRACE_DEFAULT_S)
+        return None, (
+            f"with a grace of {default}, Cassandra's default, since the table's is not known: give "
+            f"{BRINGS_SCHEMA}, or --gc-grace"
+        )
+    window = window_of(facts.schema, ttl_s)
+    grace_s = max(due_after_s - ttl_s - (0 if window is None else window.length_s), 0)
+    return grace_s, f"with a grace of {render_duration(grace_s)}, as --due-after leaves for it"
+
+
+def predicted_curve(facts: TableFacts, *, grace_s: int | None = None) -> Curve | None:
+    """Return what of the files of all nodes will be left, and when; None without files.
+
+    Args:
+        facts: The table.
+        grace_s: The grace; None for the table's own, or Cassandra's default.
+    """
+    curves = [
+        plan_release(
+            files,
+            rules=None if grace_s is None else replace(files.rules, gc_grace_s=grace_s),
+        )
+        for files in judge_nodes(facts)
+    ]
     return _summed(curves) if curves else None
 
 

@@ -23,6 +23,7 @@ from tests.doctor.checks.expiring import (
     windows,
 )
 from treering.doctor.checks.disk import POINTS_MAX, check_disk
+from treering.doctor.checks.drops import check_drops
 from treering.doctor.checks.node_files import judge_nodes
 from treering.doctor.checks.release import freed_soon, left_at, plan_release
 from treering.doctor.facts import TableStats
@@ -110,6 +111,16 @@ def test_a_long_curve_is_thinned_and_keeps_its_ends() -> None:
     assert len(points) <= POINTS_MAX + 2
     assert points[0] == [NOW_S, 1_500 * GB]
     assert points[-1][1] == 0
+
+
+def test_files_that_a_stopped_node_will_drop_are_not_held_by_anything() -> None:
+    stopped = table(windows(80), is_memtable_known=True)
+    assert ids(check_drops(stopped, LIMITS)) == []
+    assert ids(check_disk(stopped, LIMITS)) == []
+    running = table(windows(80))
+    # There the finding on drops says what keeps them.
+    assert ids(check_drops(running, LIMITS)) == ["expired-not-reached"]
+    assert ids(check_disk(running, LIMITS)) == ["expired-bytes-held"]
 
 
 def test_snapshots_that_hold_dropped_files_are_found_with_their_names() -> None:

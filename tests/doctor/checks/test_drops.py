@@ -485,6 +485,18 @@ def test_size_tiered_compaction_with_a_ttl_is_a_notice_and_a_warning_where_much_
     old = only(check_drops(table([big], schema(STCS)), LIMITS))
     assert (old.id, old.severity) == ("stcs-with-ttl", "warning")
     assert "TimeWindowCompactionStrategy" in old.commands[0]
+    assert "read_repair" not in old.commands[0]
+    blocking = only(check_drops(table([big], schema(STCS, read_repair="BLOCKING")), LIMITS))
+    # Else read repair on windows were the finding that the cure makes.
+    assert blocking.commands[0].endswith("AND read_repair = 'NONE';")
+    chances = {"read_repair_chance": 0.0, "dclocal_read_repair_chance": 0.1}
+    about = schema(STCS, **chances)
+    assert about.options is not None
+    options = {name: value for name, value in about.options.items() if name != "read_repair"}
+    older = only(check_drops(table([big], replace(about, options=options)), LIMITS))
+    assert older.commands[0].endswith(
+        "AND read_repair_chance = 0.0 AND dclocal_read_repair_chance = 0.0;"
+    )
     assert old.cost.headroom_bytes == 60 * GB
 
 

@@ -19,10 +19,12 @@ from treering.doctor.checks.lint_options import lint_options
 from treering.doctor.checks.lint_repair import RepairAdvice, lint_repair, repair_advice
 from treering.doctor.checks.lint_schema import lint_schema
 from treering.doctor.checks.partitions import check_partitions
+from treering.doctor.checks.seen import hides_data, is_of_copies
 from treering.doctor.checks.sstables import check_sstables
-from treering.doctor.facts import TableFacts
+from treering.doctor.facts import NodeFacts, TableFacts
 from treering.doctor.finding import SEVERITIES, Checked, Finding, TableReport
 from treering.doctor.thresholds import Thresholds
+from treering.sstable.facts import FileProblem
 
 __all__ = [
     "RepairAdvice",
@@ -70,6 +72,12 @@ def check_table(facts: TableFacts, thresholds: Thresholds) -> TableReport:
         findings=findings,
         files=verdicts_of(facts, thresholds),
         missing=tuple(_missing_text(facts)),
+        unseen=tuple(
+            _problem_text(node, problem)
+            for node in facts.nodes
+            for problem in node.problems
+            if hides_data(problem) or is_of_copies(problem)
+        ),
     )
 
 
@@ -104,8 +112,8 @@ def _missing_text(facts: TableFacts) -> list[str]:
         if missing.node
         else f"{missing.what}: {missing.why}"
         for missing in facts.missing
-    ] + [
-        f"{node.node}: {problem.path}: {problem.message}"
-        for node in facts.nodes
-        for problem in node.problems
-    ]
+    ] + [_problem_text(node, problem) for node in facts.nodes for problem in node.problems]
+
+
+def _problem_text(node: NodeFacts, problem: FileProblem) -> str:
+    return f"{node.node}: {problem.path}: {problem.message}"

@@ -78,14 +78,13 @@ def is_over(size: Size | None, limit: float) -> bool:
 
 def size_text(found: PartitionSizes, budget: Budget) -> str:
     """Return sizes in words; from files also what a partition comes to at the most."""
-    text = f"largest partition {_shown(found.bytes_max)}"
+    limit = min(float(budget.bytes_max), budget.target or float("inf"))
+    text = f"largest partition {_shown(found.bytes_max, limit)}"
     if found.bytes_p99 is not None:
-        text += f", p99 {_shown(found.bytes_p99)}"
+        text += f", p99 {_shown(found.bytes_p99, limit)}"
     if found.cells_max is not None:
-        cells = found.cells_max
-        text += (
-            f", {'at least ' if cells.at_most is None else ''}{render_count(cells.shown, 'cell')}"
-        )
+        word, cells = _bound(found.cells_max, budget.cells_max)
+        text += f", {word}{render_count(cells, 'cell')}"
     if found.files < 2:
         return text
     together = _together(found, budget)
@@ -106,10 +105,21 @@ def _together(found: PartitionSizes, budget: Budget) -> Sum | None:
     return bound_of(found.node.files or (), budget.design.bucket.length_s)
 
 
-def _shown(size: Size) -> str:
-    if size.at_most is None:
-        return f"at least {render_bytes(size.at_least)}"
-    return f"{'' if size.at_least else 'at most '}{render_bytes(size.at_most)}"
+def _shown(size: Size, limit: float) -> str:
+    word, value = _bound(size, limit)
+    return f"{word}{render_bytes(value)}"
+
+
+def _bound(size: Size, limit: float) -> tuple[str, int]:
+    """Return the edge of a histogram's step that tells, with its word: seldom the very size.
+
+    Over a limit it is the lower one, which is what makes it certain.
+    """
+    if size.at_least == size.at_most:
+        return "", size.at_least
+    if size.at_most is None or size.at_least > limit:
+        return "at least ", size.at_least
+    return "at most ", size.at_most
 
 
 def node_name(facts: TableFacts, node: NodeFacts) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from treering.core.ddl import quote
@@ -17,6 +18,8 @@ from treering.errors import UsageError
 
 FREE: Final = Cost(text="nothing is rewritten")
 """Of a change of the schema alone."""
+
+NONE_BESIDE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def cql_name(name: str) -> str:
@@ -44,13 +47,18 @@ def render_map(values: Mapping[str, str]) -> str:
 
 
 def alter_compaction(
-    facts: TableFacts, *, without: tuple[str, ...] = (), **changed: str
+    facts: TableFacts,
+    *,
+    without: tuple[str, ...] = (),
+    beside: Mapping[str, str] = NONE_BESIDE,
+    **changed: str,
 ) -> tuple[str, ...]:
     """Return the statement that changes some compaction options and keeps the others.
 
     Args:
         facts: The table.
         without: Options to leave out.
+        beside: Options of the table that the same statement sets, their values as CQL.
         changed: Options to set.
 
     Returns:
@@ -61,7 +69,7 @@ def alter_compaction(
         return ()
     kept = {key: value for key, value in compaction.items() if key not in without}
     kept["class"] = kept.get("class", "").removeprefix("org.apache.cassandra.db.compaction.")
-    return (alter_table(facts, compaction=render_map(kept | changed)),)
+    return (alter_table(facts, compaction=render_map(kept | changed), **beside),)
 
 
 def nodetool(command: str, facts: TableFacts, *options: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from treering.doctor.checks.drops import why_unknown
 from treering.doctor.checks.expired import grace_of, overdue_bytes
 from treering.doctor.checks.node_files import NodeFiles, judge_nodes, ttl_s_of
 from treering.doctor.checks.release import Curve, plan_release
+from treering.doctor.checks.seen import is_of_copies, listed
 from treering.doctor.checks.write_times import causes_of
 from treering.doctor.facts import NodeFacts, TableFacts
 from treering.doctor.finding import Checked, Cost, Finding
@@ -30,7 +31,7 @@ def check_disk(facts: TableFacts, thresholds: Thresholds) -> Checked:
     nodes = judge_nodes(facts, overdue_max_s=thresholds.overdue_max_s)
     found = [_held(facts, files, thresholds) for files in nodes]
     found += [_snapshots(facts, node, thresholds) for node in facts.nodes]
-    unknown = why_unknown(facts)
+    unknown = "; ".join(filter(None, [why_unknown(facts), *_why_unknown(facts)]))
     return Checked(
         check="disk",
         is_known=not unknown,
@@ -40,10 +41,23 @@ def check_disk(facts: TableFacts, thresholds: Thresholds) -> Checked:
     )
 
 
+def _why_unknown(facts: TableFacts) -> Iterator[str]:
+    if sizeless := sum(
+        file.data_bytes is None for node in facts.nodes for file in node.files or ()
+    ):
+        yield f"the size of {render_count(sizeless, 'file')} is not known"
+    copies = [one for node in facts.nodes for one in node.problems if is_of_copies(one)]
+    if copies:
+        paths = listed([one.path for one in copies])
+        yield f"{paths} could not be read, and may hold dropped files"
+
+
 def _held(facts: TableFacts, files: NodeFiles, thresholds: Thresholds) -> Finding | None:
     if files.ttl_s is None or facts.schema is None or facts.schema.gc_grace_s is None:
         return None
-    late = sum(overdue_bytes(files, index) for index in range(len(files.files)))
+    # What may go from a node that does not run goes when it runs again: nothing holds it.
+    goes = files.is_removable if files.node.is_memtable_known else (False,) * len(files.files)
+    late = sum(overdue_bytes(files, index) for index, leaves in enumerate(goes) if not leaves)
     total = files.data_bytes
     if not total or late <= thresholds.expired_bytes_ratio_max * total:
         return None
@@ -62,8 +76,8 @@ def _held(facts: TableFacts, files: NodeFiles, thresholds: Thresholds) -> Findin
         cause="what the check of whole-file drops found on this table",
         consequence="the disk follows a staircase and no sawtooth: it grows until what keeps the "
         "files is gone",
-        cure="see the findings on drops; the curves of what leaves when, as things are and after "
-        "each cure, are among this finding's facts",
+        cure="see the other findings on this table; --json has the curves of what leaves when, as "
+        "things are and after each cure, among this finding's facts",
         cost=Cost(text="that of the cure"),
         facts={
             "expired_bytes": late,

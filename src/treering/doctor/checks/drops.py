@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from treering.core.units import render_count
 from treering.doctor.checks.blockers import find_blockers
 from treering.doctor.checks.lifetimes import find_lifetimes
 from treering.doctor.checks.misdated import find_misdated
 from treering.doctor.checks.node_files import NodeFiles, judge_nodes, ttl_s_of, verdicts_of_node
+from treering.doctor.checks.seen import BRINGS_OPTIONS, lacking_options, listed, why_files_hide
 from treering.doctor.facts import TableFacts
 from treering.doctor.finding import Checked, FileVerdict, Finding
 from treering.doctor.thresholds import Thresholds
+
+GRACE: Final = "gc_grace_seconds"
 
 
 def verdicts_of(facts: TableFacts, thresholds: Thresholds) -> tuple[FileVerdict, ...]:
@@ -52,25 +56,17 @@ def check_drops(facts: TableFacts, thresholds: Thresholds) -> Checked:
 def why_unknown(facts: TableFacts) -> str:
     """Return why drops cannot be told healthy, and what would tell; empty where they can."""
     reasons = []
-    if facts.schema is None or facts.schema.options is None or facts.schema.gc_grace_s is None:
+    if lacking := lacking_options(facts.schema, GRACE, "default_time_to_live", "compaction"):
+        judged = ", and files are judged with a grace of ten days" if GRACE in lacking else ""
         reasons.append(
-            "the table's options (gc_grace_seconds, compaction) are not known, and files are "
-            "judged with a grace of ten days: give the cluster's URL as well"
+            f"the table's options ({', '.join(lacking)}) are not known{judged}: give "
+            f"{BRINGS_OPTIONS}"
         )
     if unseen := [node.node for node in facts.nodes if node.files is None]:
         reasons.append(
-            f"the files of {_listed(unseen)} were not seen: give the data folders or a bundle"
+            f"the files of {listed(unseen)} were not seen: give the data folders or a bundle"
         )
-    if problems := sum(len(node.problems) for node in facts.nodes):
-        reasons.append(
-            f"{render_count(problems, 'file')} could not be read, and may keep others on disk"
-        )
-    return "; ".join(reasons)
-
-
-def _listed(nodes: Sequence[str]) -> str:
-    more = len(nodes) - 3
-    return ", ".join(nodes[:3]) + (f" and {more} more" if more > 0 else "")
+    return "; ".join([*reasons, *why_files_hide(facts, "may keep others on disk")])
 
 
 def _summary(facts: TableFacts, nodes: Sequence[NodeFiles]) -> str:

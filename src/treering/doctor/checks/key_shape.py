@@ -77,6 +77,9 @@ def key_shape_of(facts: TableFacts) -> KeyShape:
     if schema is None or not schema.partition_key:
         return KeyShape(shape="unknown", time=None, why="the schema is not known")
     time = next((column for column in schema.clustering if _is_time(column)), None)
+    if time is None and any(_may_be_time(column) for column in schema.clustering):
+        why = "the name of the clustering column, a number, is not known"
+        return KeyShape(shape="unknown", time=None, why=why)
     if time is None:
         return KeyShape(shape="not a series", time=None, why="no clustering column is a time")
     design = design_in_comment(facts)
@@ -122,6 +125,11 @@ def _is_time(column: ColumnFacts) -> bool:
     if column.type in _TIME_TYPES:
         return True
     return column.type in _NUMBER_TYPES and bool(_words_of(column.name) & _TIME_WORDS)
+
+
+def _may_be_time(column: ColumnFacts) -> bool:
+    # Files do not name the columns of their key.
+    return column.type in _NUMBER_TYPES and not column.name
 
 
 def _is_bucket_name(name: str) -> bool:

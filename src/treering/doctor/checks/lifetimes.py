@@ -26,6 +26,7 @@ from treering.doctor.checks.known import (
     has_deletes,
     hint_window_s_of,
 )
+from treering.doctor.checks.lint_repair import read_repair_off
 from treering.doctor.checks.node_files import NodeFiles, is_true, rules_of, ttl_s_of
 from treering.doctor.checks.release import freed_soon
 from treering.doctor.checks.wording import amount, names
@@ -184,7 +185,7 @@ def _size_tiered(
         seen.append(f"the droppable tombstone ratio is {ratio:.3g} ({RATIO_SAYS})")
     ttl_s = ttl_s_of(facts) or 0
     window = plan_window(ttl_s)
-    windows = {
+    windows: dict[str, str] = {
         "class": TWCS,
         "compaction_window_unit": window.unit,
         "compaction_window_size": str(window.size),
@@ -205,7 +206,8 @@ def _size_tiered(
         "overwrites, UnifiedCompactionStrategy on Cassandra 5. Risk: a change of strategy rewrites "
         "nothing by itself, so the large files of today count as one window and stay until their "
         "newest row has expired",
-        commands=alter_compaction(facts, without=(), **windows),
+        # With windows, read repair would be the next finding.
+        commands=alter_compaction(facts, without=(), beside=read_repair_off(facts), **windows),
         cost=Cost(
             text="nothing is rewritten at once; the disk holds the files of today"
             + (f" ({render_bytes(total)})" if total else "")

@@ -77,18 +77,14 @@ def _read_repair(facts: TableFacts) -> Finding | None:
     # Where readings are deleted or written again, read repair is what brings replicas together.
     if design is not None and not design.workload.is_append_only:
         return None
+    off = read_repair_off(facts)
+    if not off:
+        return None
     if "read_repair" in options:
-        mode = str(options["read_repair"]).strip().upper()
-        if mode == "NONE":
-            return None
-        evidence = f"read_repair = '{mode}' with {TWCS}"
-        alter = alter_table(facts, read_repair="'NONE'")
+        evidence = f"read_repair = '{str(options['read_repair']).strip().upper()}' with {TWCS}"
     else:
         chances = _chances(options)
-        if not any(chances.values()):
-            return None
         evidence = f"{' and '.join(f'{k} = {v:g}' for k, v in chances.items() if v)} with {TWCS}"
-        alter = alter_table(facts, **dict.fromkeys(chances, "0.0"))
     return Finding(
         id="read-repair-on-twcs",
         check="drops",
@@ -100,9 +96,19 @@ def _read_repair(facts: TableFacts) -> Finding | None:
         "old write time; that file then keeps every expired file since on disk, for a whole TTL",
         cure="switch it off where readings are only appended: reads still answer with the newest "
         "value of the replicas that they ask; repair brings replicas together instead",
-        commands=(alter,),
+        commands=(alter_table(facts, **off),),
         cost=FREE,
     )
+
+
+def read_repair_off(facts: TableFacts) -> dict[str, str]:
+    """Return the options, as CQL, that switch read repair off; none where it is off already."""
+    options = {} if facts.schema is None else facts.schema.options or {}
+    if "read_repair" in options:
+        is_off = str(options["read_repair"]).strip().upper() == "NONE"
+        return {} if is_off else {"read_repair": "'NONE'"}
+    chances = _chances(options)
+    return dict.fromkeys(chances, "0.0") if any(chances.values()) else {}
 
 
 def _chances(options: Mapping[str, Any]) -> dict[str, float]:

@@ -1,7 +1,8 @@
 """Are partitions bounded, neither too large for their budget nor too small for their key?
 
 Rules of this file: a partition is over a limit only where the lower bound of its size is; what the
-design in the table's comment asks for goes before the thresholds.
+design in the table's comment asks for goes before the thresholds; partitions are fine where their
+sizes are and nothing says that they have no end, which a key that cannot be read does not say.
 """
 
 from __future__ import annotations
@@ -24,9 +25,16 @@ from treering.doctor.checks.commands import FREE, copy_cost
 from treering.doctor.checks.growth import check_growth
 from treering.doctor.checks.key_shape import KeyShape, key_shape_of
 from treering.doctor.checks.known import live_bytes_of, now_s_of
+from treering.doctor.checks.seen import (
+    BRINGS_SCHEMA,
+    of_nodes,
+    unread_of,
+    why_files_hide,
+    why_no_table,
+)
 from treering.doctor.checks.sizes import PartitionSizes, sizes_of
 from treering.doctor.checks.slices import check_slices
-from treering.doctor.facts import TableFacts
+from treering.doctor.facts import NodeFacts, TableFacts
 from treering.doctor.finding import Checked, Cost, Finding, Severity
 from treering.doctor.thresholds import Thresholds
 from treering.sstable.histogram import merge_histograms
@@ -48,18 +56,43 @@ def check_partitions(facts: TableFacts, thresholds: Thresholds) -> Checked:
         if not findings or findings[0].id != "unbounded-partition":
             findings = [*_large(facts, thresholds, budget, sizes), *findings]
         findings += _small(facts, thresholds, budget, shape, sizes)
-    is_empty = all(node.files is not None for node in facts.nodes)
-    # The largest alone does not tell whether most are too small.
-    is_known = is_empty or any(one.bytes_p50 is not None for one in sizes)
+    is_empty = all(node.files is not None for node in facts.nodes) and not unread_of(facts)
+    unknown = "; ".join(_why_unknown(facts, shape))
     return Checked(
         check="partitions",
-        is_known=is_known,
+        is_known=not unknown,
         findings=tuple(findings),
         summary=_summary(sizes, budget, is_empty=is_empty),
-        unknown=""
-        if is_known
-        else "nobody says how large most partitions are: give the data folders, or nodetool",
+        unknown=unknown,
     )
+
+
+def _why_unknown(facts: TableFacts, shape: KeyShape) -> list[str]:
+    reasons = []
+    if untold := [node for node in facts.nodes if not _are_sizes_told(node)]:
+        reasons.append(
+            f"nobody says how large most partitions are{of_nodes(facts, untold)}: give the data "
+            "folders, or nodetool"
+        )
+    reasons += why_files_hide(facts, "may hold larger partitions")
+    if no_table := why_no_table(facts):
+        return reasons + no_table
+    if shape.shape == "unknown":
+        reasons.append(
+            f"whether partitions end cannot be told, since {shape.why}: give {BRINGS_SCHEMA}, or "
+            "a bundle made --with-keys"
+        )
+    return reasons
+
+
+def _are_sizes_told(node: NodeFacts) -> bool:
+    if node.files is not None:
+        return True
+    found = sizes_of(node)
+    # The largest alone does not tell whether most are too small.
+    if found is not None:
+        return found.bytes_p50 is not None
+    return node.stats is not None and node.stats.sstable_count == 0
 
 
 def _summary(sizes: list[PartitionSizes], budget: Budget, *, is_empty: bool) -> str:

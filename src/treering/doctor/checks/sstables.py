@@ -6,6 +6,7 @@ about to merge is left alone, and so are files that only wait to be dropped.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +17,13 @@ from treering.core.units import render_bytes, render_count
 from treering.doctor.checks.budget import node_name
 from treering.doctor.checks.commands import nodetool, rewrite_cost
 from treering.doctor.checks.known import STCS, TWCS, live_bytes_of, ttl_s_of
+from treering.doctor.checks.seen import (
+    BRINGS_OPTIONS,
+    lacking_options,
+    of_nodes,
+    why_files_hide,
+    why_no_table,
+)
 from treering.doctor.checks.windows import NodeWindows, window_of, windows_of
 from treering.doctor.facts import NodeFacts, TableFacts
 from treering.doctor.finding import Checked, Cost, Finding
@@ -41,20 +49,34 @@ def check_sstables(facts: TableFacts, thresholds: Thresholds) -> Checked:
     if not is_stopped:
         findings += _not_merged(facts, thresholds, windows)
         findings += _too_many(facts, thresholds, windows)
-    is_known = any(node.files is not None or _reads_of(node) for node in facts.nodes)
+    unknown = "; ".join(_why_unknown(facts))
     return Checked(
         check="sstables",
-        is_known=is_known,
+        is_known=not unknown,
         findings=tuple(findings),
         summary=_summary(facts, windows),
-        unknown="" if is_known else _why_unknown(facts),
+        unknown=unknown,
     )
 
 
-def _why_unknown(facts: TableFacts) -> str:
-    if any(node.histograms is not None for node in facts.nodes):
-        return "no node has counted a read of it since it started: give the data folders"
-    return "nobody says how many files reads touch: give the data folders, or nodetool"
+def _why_unknown(facts: TableFacts) -> Iterator[str]:
+    unmeasured = [node for node in facts.nodes if _reads_of(node) is None]
+    if untold := [node for node in unmeasured if node.files is None]:
+        where = of_nodes(facts, untold)
+        if all(node.histograms is not None for node in untold):
+            counted = f"no node has counted a read of it{where} since it started"
+            yield f"{counted}: give the data folders"
+        else:
+            counted = f"nobody says how many files reads touch{where}"
+            yield f"{counted}: give the data folders, or nodetool"
+    lacking = lacking_options(facts.schema, "default_time_to_live", "compaction")
+    if unmeasured and lacking:
+        yield (
+            "how many files there will be, and whether some wait to be merged, cannot be told: "
+            f"the table's options ({', '.join(lacking)}) are not known: give {BRINGS_OPTIONS}"
+        )
+    yield from why_files_hide(facts, "may be more than one file of a window")
+    yield from why_no_table(facts)
 
 
 def _gc_before_s(facts: TableFacts, node: NodeFacts) -> int | None:
