@@ -403,3 +403,11 @@ def test_a_cap_of_2106_leaves_a_long_ttl_alone() -> None:
     long = schema(twcs(compaction_window_size="150"), default_time_to_live=12 * 365 * DAY_S)
     settings = {"storage_compatibility_mode": "NONE"}
     assert found(table(long, node(settings=settings))) == ()
+
+
+def test_a_session_of_repair_is_named_with_its_age_and_quoted_for_a_shell() -> None:
+    (old,) = found(SICK["an incremental repair that was left days ago"][0])
+    assert old.evidence.endswith("1 session of incremental repair, begun 2d ago")
+    assert f"nodetool repair_admin cancel --session {session_of(NOW_S - 2 * DAY_S)}" in old.commands
+    (strange,) = found(table(schema(), node(changed(days(), 29, pending_repair="x; reboot"))))
+    assert "nodetool repair_admin cancel --session 'x; reboot'" in strange.commands

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -147,7 +148,10 @@ def _repair(facts: TableFacts, thresholds: Thresholds) -> Finding | None:
         commands=(
             "nodetool repair_admin list --all",
             nodetool("statusautocompaction", facts),
-            *(f"nodetool repair_admin cancel --session {one}" for one in sessions[:_NAMED]),
+            *(
+                f"nodetool repair_admin cancel --session {shlex.quote(one)}"
+                for one in sessions[:_NAMED]
+            ),
             *advice.commands,
         ),
         cost=rewrite_cost(
