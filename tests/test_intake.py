@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tests.core.design_cases import planned
 from treering.core.table import TableSpec
-from treering.core.write_plan import WriteInput
+from treering.core.write_input import WriteInput
 from treering.errors import MissingExtraError, UsageError
 from treering.intake import input_of_series, inputs_of_frame, parse_zone
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from treering.core.table import TableSpec
 from treering.core.units import render_count
-from treering.core.write_plan import REASONS, Duplicates, plan_write
+from treering.core.write_plan import REASONS, Duplicates, plan_writes
 from treering.errors import CorruptDataError, RefusedReadingsError, TreeringError, UsageError
 from treering.formats.chunk import Chunk, RefusedLine
 from treering.formats.csv_file import read_csv
@@ -246,12 +246,10 @@ def _refused_by_table(table: Table, chunk: Chunk, options: ImportOptions) -> lis
         table.spec, chunk.frame, columns=None, unit=None, tz=None, **_who(options)
     )
     # Nothing of this is sent, so that neither write time nor widths matter.
-    plans = [
-        plan_write(
-            table.spec, one, now_ts=table._now_ts(), write_us=0, duplicates=options.duplicates
-        )
-        for one in inputs
-    ]
+    now_ts = table._now_ts()
+    plans = plan_writes(
+        table.spec, inputs, now_ts=now_ts, write_us=0, duplicates=options.duplicates
+    )
     return _refused_lines(report_of(plans), chunk)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ from treering.core.columns import ColumnData, parse_column
 from treering.core.schema import check_series
 from treering.core.table import TableSpec
 from treering.core.times import ticks_from_array, zone_offset_s
-from treering.core.write_plan import WriteInput, unselected
+from treering.core.write_input import WriteInput, WriteInputs, edges_of_codes, order_of_codes
+from treering.core.write_plan import unselected
 from treering.errors import UsageError, missing_extra
 
 BoolArray = npt.NDArray[np.bool_]
@@ -92,8 +93,8 @@ def inputs_of_frame(
     columns: Mapping[str, str] | None,
     unit: str | None,
     tz: str | None,
-) -> Iterator[WriteInput]:
-    """Yield the readings of each series of a frame, in order of first appearance.
+) -> WriteInputs:
+    """Return the readings of each series of a frame, in order of first appearance.
 
     Args:
         spec: The table.
@@ -125,16 +126,20 @@ def inputs_of_frame(
     data, unfit = _columns_of(
         spec, {to: arrays[name].values for name, to in mapping.items()}, len(ts)
     )
-    for name, index in _groups(arrays, series, series_name, len(ts)):
-        yield WriteInput(
-            series=name,
-            ts=ts[index],
-            timed=timed[index],
-            finer=finer[index],
-            columns={key: column.take(index) for key, column in data.items()},
-            unfit=unfit[index],
-            index=index,
-        )
+    names, codes = _series_of(arrays, series, series_name, len(ts))
+    order = order_of_codes(codes)
+    if order is not None:
+        codes = codes[order]
+    inputs = WriteInputs(
+        series=names,
+        edges=edges_of_codes(codes, len(names)),
+        ts=ts,
+        timed=timed,
+        finer=finer,
+        columns=data,
+        unfit=unfit,
+    )
+    return inputs if order is None else inputs.take(order)
 
 
 class _FrameColumn:
@@ -261,21 +266,21 @@ def parse_zone(tz: str) -> dt.tzinfo:
     return zone
 
 
-def _groups(
+def _series_of(
     arrays: Mapping[str, _FrameColumn], series: str | None, series_name: str | None, count: int
-) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
+) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
+    """Return the series ids of a frame, each once, and the place of each row's among them."""
     if series is None:
-        yield check_series(str(series_name)), np.arange(count)
-        return
-    names = [_series_text(value, place) for place, value in enumerate(_as_list(arrays[series]))]
+        return (check_series(str(series_name)),), np.zeros(count, dtype=np.int64)
+    names = _as_list(arrays[series])
+    if set(map(type, names)) - {str}:
+        names = [_series_text(value, place) for place, value in enumerate(names)]
     if len(names) != count:
         raise UsageError(f"the column {series!r} has {len(names):,} values for {count:,} times")
-    places: dict[str, int] = {}
-    codes = np.fromiter((places.setdefault(n, len(places)) for n in names), np.int64, count)
-    order = np.argsort(codes, kind="stable")
-    edges = np.searchsorted(codes[order], np.arange(len(places) + 1))
-    for name, code in places.items():
-        yield name, order[edges[code] : edges[code + 1]]
+    places = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    for name in places:
+        check_series(name)
+    return tuple(places), np.fromiter(map(places.__getitem__, names), np.int64, count)
 
 
 def _as_list(column: _FrameColumn) -> list[Any]:

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from treering.core.units import render_count
 from treering.core.widths import History
-from treering.core.write_plan import Duplicates, WriteInput, WritePlan, plan_write
+from treering.core.write_input import WriteInputs, inputs_of_one
+from treering.core.write_plan import Duplicates, WritePlan, plan_writes
 from treering.errors import CorruptDataError, TreeringError, UsageError
 from treering.fanout.steps import Steps, verb
 from treering.fanout.write import WriteFanOut, WriteGroup, groups_of
@@ -73,7 +74,7 @@ class WriteVerbs(RetentionVerbs):
         given = {**(values or {}), **columns}
         readings = input_of_series(self._spec, series, times, given, unit=unit)
         with self._context.call("write", timeout_s):
-            return (yield from self._write([readings], duplicates, strict, timeout_s))
+            return (yield from self._write(inputs_of_one(readings), duplicates, strict, timeout_s))
 
     @verb
     def write_frame(
@@ -122,7 +123,7 @@ class WriteVerbs(RetentionVerbs):
             tz=tz,
         )
         with self._context.call("write", timeout_s):
-            return (yield from self._write(list(inputs), duplicates, strict, timeout_s))
+            return (yield from self._write(inputs, duplicates, strict, timeout_s))
 
     def writer(self, **options: Any) -> Writer:
         """Return a writer that collects single readings and writes them in batches.
@@ -142,14 +143,14 @@ class WriteVerbs(RetentionVerbs):
 
     @verb
     def _write_batch(
-        self, inputs: Sequence[WriteInput], *, write_us: int, timeout_s: float
+        self, inputs: WriteInputs, *, write_us: int, timeout_s: float
     ) -> Steps[WriteReport]:
         with self._context.call("write", timeout_s):
             return (yield from self._write(inputs, "last", False, timeout_s, write_us))
 
     def _write(
         self,
-        inputs: Sequence[WriteInput],
+        inputs: WriteInputs,
         duplicates: Duplicates,
         strict: bool,
         timeout_s: float,
@@ -164,20 +165,17 @@ class WriteVerbs(RetentionVerbs):
         if write_us is None:
             write_us = self._context.write_clock.next_us()
 
-        def planned(widths: Mapping[str, History]) -> list[WritePlan]:
-            return [
-                plan_write(
-                    self._spec,
-                    readings,
-                    now_ts=now_ts,
-                    write_us=write_us,
-                    duplicates=duplicates,
-                    widths=widths.get(readings.series, ()),
-                )
-                for readings in inputs
-            ]
+        def planned(widths: Mapping[str, History]) -> tuple[WritePlan, ...]:
+            return plan_writes(
+                self._spec,
+                inputs,
+                now_ts=now_ts,
+                write_us=write_us,
+                duplicates=duplicates,
+                widths=widths,
+            )
 
-        names = [readings.series for readings in inputs]
+        names = inputs.series
         widths = self._lease.widths_to_write(names, now_ts)
         plans = planned(widths)
         report = report_of(plans)

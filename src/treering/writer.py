@@ -13,7 +13,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
@@ -23,7 +23,8 @@ from treering.core.batch import Batch, inputs_of_batch
 from treering.core.reading import ReadingParser
 from treering.core.table import TableSpec
 from treering.core.units import render_count
-from treering.core.write_plan import Refusal, WriteInput
+from treering.core.write_input import WriteInputs
+from treering.core.write_plan import Refusal
 from treering.errors import (
     EngineTimeoutError,
     TreeringError,
@@ -50,9 +51,7 @@ _BACKOFF_MAX_S: Final = 2.0
 class Send(Protocol):
     """Writes the readings of a batch; of those with one event time the last counts."""
 
-    def __call__(
-        self, inputs: Sequence[WriteInput], *, write_us: int, timeout_s: float
-    ) -> WriteReport:
+    def __call__(self, inputs: WriteInputs, *, write_us: int, timeout_s: float) -> WriteReport:
         """Return when all are durable."""
         ...
 
@@ -328,7 +327,7 @@ class Writer:
 
     def _send_until_done(self, batch: Batch) -> WriteReport | None:
         """Send a batch until it is acknowledged; None: somebody said to stop."""
-        inputs = list(inputs_of_batch(batch, self._spec))
+        inputs = inputs_of_batch(batch, self._spec)
         backoff_s = _BACKOFF_S
         while not self._is_abandoned:
             try:

@@ -25,7 +25,8 @@ from treering.core.batch_codec import decode_batch, encode_batch
 from treering.core.reading import ReadingParser
 from treering.core.table import TableSpec
 from treering.core.units import Precision
-from treering.core.write_plan import WriteInput, plan_write
+from treering.core.write_input import WriteInput
+from treering.core.write_plan import plan_write
 from treering.errors import UsageError
 
 SPEC = spec_of("readings", columns="a:double,b:int,t:text")

@@ -19,11 +19,11 @@ from treering.core.design import Overrides
 from treering.core.expiry import TTL_MAX_S, ttl_for_age
 from treering.core.table import TableSpec
 from treering.core.units import YEAR_S, Precision
+from treering.core.write_input import WriteInput
 from treering.core.write_plan import (
     Duplicates,
     PartitionWrite,
     Reason,
-    WriteInput,
     WritePlan,
     plan_write,
 )

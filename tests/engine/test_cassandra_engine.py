@@ -23,7 +23,8 @@ from treering.core.ddl import parse_comment
 from treering.core.read_plan import PartitionRead
 from treering.core.table import TableSpec
 from treering.core.units import DAY_S
-from treering.core.write_plan import WriteInput, plan_write
+from treering.core.write_input import WriteInput
+from treering.core.write_plan import plan_write
 from treering.engine.cassandra import CassandraEngine
 from treering.engine.protocol import PageRead
 from treering.testing import LocalCassandra

@@ -8,7 +8,7 @@ holds is counted in bytes while it grows.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from treering.core.columns import BoolArray, ColumnData, concat_columns
 from treering.core.schema import ColumnType
 from treering.core.table import TableSpec
-from treering.core.write_plan import WriteInput
+from treering.core.write_input import WriteInputs, edges_of_codes, order_of_codes
 
 UNTIMED: Final = 1
 """The reading has no event time that the table takes."""
@@ -214,43 +214,40 @@ def _column_of(batch: Batch, name: str, spec: TableSpec) -> ColumnData:
     return ColumnData(empty, np.zeros(len(batch), dtype=np.bool_))
 
 
-def inputs_of_batch(batch: Batch, spec: TableSpec) -> Iterator[WriteInput]:
-    """Yield the readings of each series, to be planned with ``duplicates="last"``.
+def inputs_of_batch(batch: Batch, spec: TableSpec) -> WriteInputs:
+    """Return the readings of each series, to be planned with ``duplicates="last"``.
 
     Of readings with one event time, the last gets from those before it the columns that it has
     no value for: written one after the other they would have given the same.
     """
-    order = np.argsort(batch.codes, kind="stable")
-    edges = np.searchsorted(batch.codes[order], np.arange(len(batch.series) + 1))
-    flags = batch.flags
-    for code, name in enumerate(batch.series):
-        place = order[edges[code] : edges[code + 1]]
-        if not len(place):
-            continue
-        readings = WriteInput(
-            series=name,
-            ts=batch.ts[place],
-            timed=flags[place] & UNTIMED == 0,
-            finer=flags[place] & FINER != 0,
-            columns={key: data.take(place) for key, data in batch.columns.items()},
-            unfit=flags[place] & UNFIT != 0,
-            index=place.astype(np.int64) + batch.first_index,
-        )
-        yield _with_earlier_columns(readings, spec)
+    order = order_of_codes(batch.codes)
+    codes = batch.codes if order is None else batch.codes[order]
+    inputs = WriteInputs(
+        series=batch.series,
+        edges=edges_of_codes(codes, len(batch.series)),
+        ts=batch.ts,
+        timed=batch.flags & UNTIMED == 0,
+        finer=batch.flags & FINER != 0,
+        columns=batch.columns,
+        unfit=batch.flags & UNFIT != 0,
+        index=np.arange(len(batch), dtype=np.int64) + batch.first_index,
+    )
+    return _with_earlier_columns(inputs if order is None else inputs.take(order), spec)
 
 
-def _with_earlier_columns(readings: WriteInput, spec: TableSpec) -> WriteInput:
+def _with_earlier_columns(readings: WriteInputs, spec: TableSpec) -> WriteInputs:
     if all(data.present is None for data in readings.columns.values()):
         return readings
     # Only readings that will be written give values, and only such ones take them.
     good = readings.timed & ~readings.unfit & _any_present(readings)
     if spec.finer == "refuse":
         good &= ~readings.finer
+    codes = readings.codes()
     rows = np.flatnonzero(good)
-    rows = rows[np.argsort(readings.ts[rows], kind="stable")]
-    ts = readings.ts[rows]
+    rows = rows[np.lexsort((readings.ts[rows], codes[rows]))]
+    ts, of = readings.ts[rows], codes[rows]
     is_first = np.ones(len(rows), dtype=np.bool_)
-    is_first[1:] = ts[1:] != ts[:-1]
+    is_first[1:] = (ts[1:] != ts[:-1]) | (of[1:] != of[:-1])
     if is_first.all():
         return readings
     first = np.maximum.accumulate(np.where(is_first, np.arange(len(rows)), 0))
@@ -258,8 +255,8 @@ def _with_earlier_columns(readings: WriteInput, spec: TableSpec) -> WriteInput:
     return replace(readings, columns=filled)
 
 
-def _any_present(readings: WriteInput) -> BoolArray:
-    there = np.zeros(len(readings.ts), dtype=np.bool_)
+def _any_present(readings: WriteInputs) -> BoolArray:
+    there = np.zeros(len(readings), dtype=np.bool_)
     for data in readings.columns.values():
         there |= data.mask()
     return there

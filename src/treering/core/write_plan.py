@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -22,7 +22,8 @@ from treering.core.expiry import TTL_MAX_S, ttls_for_ages
 from treering.core.schema import Column
 from treering.core.table import TableSpec
 from treering.core.times import render_ts
-from treering.core.widths import History, place
+from treering.core.widths import History, Placed, place
+from treering.core.write_input import WriteInput, WriteInputs, edges_of_codes, inputs_of_one
 
 Duplicates = Literal["refuse", "first", "last"]
 
@@ -93,6 +94,9 @@ class PartitionWrite:
 
     def split(self, rows_max: int) -> Iterator[PartitionWrite]:
         """Yield this write in parts of at most ``rows_max`` readings; parts share memory."""
+        if len(self) <= rows_max:
+            yield self
+            return
         for start in range(0, len(self), rows_max):
             part = slice(start, start + rows_max)
             yield replace(
@@ -143,28 +147,6 @@ class WritePlan:
             yield Refusal(index, self.series, time, reason)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteInput:
-    """Readings of one series as arrays of one length, conversions done.
-
-    Attributes:
-        series: The series id.
-        ts: Event times in ticks of the table's precision.
-        timed: Whether each has an event time that the table takes.
-        finer: Whether each was finer than the precision, and floored.
-        columns: Values by column.
-        unfit: Whether some value of the reading does not fit its column.
-    """
-
-    series: str
-    ts: npt.NDArray[np.int64]
-    timed: BoolArray
-    finer: BoolArray
-    columns: Mapping[str, ColumnData]
-    unfit: BoolArray
-    index: npt.NDArray[np.int64] | None = field(default=None)
-
-
 def plan_write(
     spec: TableSpec,
     readings: WriteInput,
@@ -174,109 +156,137 @@ def plan_write(
     duplicates: Duplicates = "refuse",
     widths: History = (),
 ) -> WritePlan:
-    """Plan one write of one series.
+    """Plan one write of one series; as :func:`plan_writes`."""
+    (plan,) = plan_writes(
+        spec,
+        inputs_of_one(readings),
+        now_ts=now_ts,
+        write_us=write_us,
+        duplicates=duplicates,
+        widths={readings.series: widths},
+    )
+    return plan
+
+
+def plan_writes(
+    spec: TableSpec,
+    inputs: WriteInputs,
+    *,
+    now_ts: int,
+    write_us: int,
+    duplicates: Duplicates = "refuse",
+    widths: Mapping[str, History] | None = None,
+) -> tuple[WritePlan, ...]:
+    """Plan one write of many series: what to send and what to refuse of each, in their order.
+
+    The plan of a series does not depend on those beside it. Everything is worked out for all
+    readings at once and cut into partitions last, so that many small series cost little.
 
     Args:
         spec: The table.
-        readings: What is to be written.
+        inputs: What is to be written. Where its readings ascend in time and none is refused, the
+            plans share its memory.
         now_ts: The present, in the table's precision: decides expiry, lateness and the future.
         write_us: The write time of every cell.
         duplicates: What becomes of readings of this call with one event time and other values:
             all refused, or the first or the last kept.
-        widths: The widths of the series, where it does not simply have the table's.
+        widths: The widths of those series that do not simply have the table's.
     """
-    spec.layout.values_of(readings.series)
-    readings = _as_stored(spec, readings)
-    reason = _reasons(spec, readings, now_ts)
-    order = np.lexsort((np.arange(len(reason)), readings.ts))
-    order = order[reason[order] < 0]
-    kept, repeats = _without_duplicates(readings, order, reason, duplicates)
-    refused = np.flatnonzero(reason >= 0)
-    index = readings.index if readings.index is not None else np.arange(len(reason))
-    return WritePlan(
-        spec=spec,
-        series=readings.series,
-        writes=tuple(_partition_writes(spec, readings, kept, now_ts, write_us, widths)),
-        refused_index=index[refused].astype(np.int64),
-        refused_reason=reason[refused],
-        refused_ts=readings.ts[refused],
-        floored=int(readings.finer[kept].sum()),
-        repeats=repeats,
-    )
+    layout = spec.layout
+    for name in inputs.series:
+        layout.values_of(name)
+    inputs = _as_stored(spec, inputs)
+    code = inputs.codes()
+    reason = _reasons(spec, inputs, now_ts)
+    order = _by_time(inputs.ts, code)
+    if bool((reason >= 0).any()):
+        order = order[reason[order] < 0]
+    kept, repeats = _without_duplicates(inputs, code, order, reason, duplicates)
+    cuts = _cuts_of(spec, inputs, kept, code[kept], now_ts, widths or {})
+    writes = list(_partition_writes(inputs, cuts, write_us))
+    return tuple(_plans_of(spec, inputs, code, reason, cuts, writes, repeats))
 
 
-def _as_stored(spec: TableSpec, readings: WriteInput) -> WriteInput:
+def _as_stored(spec: TableSpec, inputs: WriteInputs) -> WriteInputs:
     """Floor event times to what the time column counts, and mark those that it cannot hold."""
     time = spec.layout.time
     step, (start, end) = time.step, time.range
-    timed = readings.timed & (readings.ts >= start) & (readings.ts < end)
+    timed = inputs.timed & (inputs.ts >= start) & (inputs.ts < end)
     if step == 1:
-        return replace(readings, timed=timed)
-    rest = readings.ts % step
-    return replace(readings, ts=readings.ts - rest, timed=timed, finer=readings.finer | (rest != 0))
+        return replace(inputs, timed=timed)
+    rest = inputs.ts % step
+    return replace(inputs, ts=inputs.ts - rest, timed=timed, finer=inputs.finer | (rest != 0))
 
 
-def _reasons(spec: TableSpec, readings: WriteInput, now_ts: int) -> npt.NDArray[np.int8]:
+def _reasons(spec: TableSpec, inputs: WriteInputs, now_ts: int) -> npt.NDArray[np.int8]:
     per_s = spec.precision.per_s
-    present = np.zeros(len(readings.ts), dtype=np.bool_)
-    for data in readings.columns.values():
+    present = np.zeros(len(inputs), dtype=np.bool_)
+    for data in inputs.columns.values():
         present |= data.mask()
     tests: dict[Reason, Any] = {
-        Reason.NO_TIME: ~readings.timed,
-        Reason.FINER: readings.finer & (spec.finer == "refuse"),
+        Reason.NO_TIME: ~inputs.timed,
+        Reason.FINER: inputs.finer & (spec.finer == "refuse"),
         # A lifetime under one second is never sent: it would round to 0, which means for ever.
         Reason.EXPIRED: (
-            readings.ts < spec.oldest_ts(now_ts) + per_s
+            inputs.ts < spec.oldest_ts(now_ts) + per_s
             if spec.retention_s is not None
             else np.False_
         ),
-        Reason.FUTURE: readings.ts > now_ts + spec.future_limit_s * per_s,
-        Reason.VALUE: readings.unfit,
+        Reason.FUTURE: inputs.ts > now_ts + spec.future_limit_s * per_s,
+        Reason.VALUE: inputs.unfit,
         Reason.EMPTY: ~present,
     }
-    reason = np.full(len(readings.ts), -1, dtype=np.int8)
+    reason = np.full(len(inputs), -1, dtype=np.int8)
     for kind, holds in tests.items():
-        reason[(reason < 0) & holds] = REASONS.index(kind)
+        if holds.any():
+            reason[(reason < 0) & holds] = REASONS.index(kind)
     return reason
 
 
+def _by_time(ts: npt.NDArray[np.int64], code: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+    """Return places by series, then event time, then place."""
+    if bool(((ts[1:] >= ts[:-1]) | (code[1:] != code[:-1])).all()):
+        return np.arange(len(ts))
+    return np.lexsort((ts, code))
+
+
 def _without_duplicates(
-    readings: WriteInput,
+    inputs: WriteInputs,
+    code: npt.NDArray[np.int64],
     order: npt.NDArray[np.intp],
     reason: npt.NDArray[np.int8],
     duplicates: Duplicates,
-) -> tuple[npt.NDArray[np.intp], int]:
-    """Return places to write, by event time, and how many repeat another one.
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return places to write, in the order given, and places that repeat another one.
 
     Marks collisions in ``reason``.
     """
-    ts = readings.ts[order]
+    ts, of = inputs.ts[order], code[order]
     same_as_before = np.zeros(len(order), dtype=np.bool_)
-    same_as_before[1:] = ts[1:] == ts[:-1]
+    same_as_before[1:] = (ts[1:] == ts[:-1]) & (of[1:] == of[:-1])
     if not same_as_before.any():
-        return order, 0
+        return order, order[:0]
     differs = np.zeros(len(order), dtype=np.bool_)
-    differs[1:] = same_as_before[1:] & ~_equal_rows(readings, order[1:], order[:-1])
+    differs[1:] = same_as_before[1:] & ~_equal_rows(inputs, order[1:], order[:-1])
     group = np.cumsum(~same_as_before) - 1
     in_conflict = np.zeros(group[-1] + 1, dtype=np.bool_)
     in_conflict[group[differs]] = True
     if duplicates == "refuse":
         refused = in_conflict[group]
         reason[order[refused]] = REASONS.index(Reason.COLLISION)
-        keep = ~same_as_before & ~refused
-        return order[keep], int((same_as_before & ~refused).sum())
+        return order[~same_as_before & ~refused], order[same_as_before & ~refused]
     keep = ~same_as_before
     if duplicates == "last":
         keep = np.ones(len(order), dtype=np.bool_)
         keep[:-1] = ~same_as_before[1:]
-    return order[keep], int((~keep).sum())
+    return order[keep], order[~keep]
 
 
 def _equal_rows(
-    readings: WriteInput, one: npt.NDArray[np.intp], other: npt.NDArray[np.intp]
+    inputs: WriteInputs, one: npt.NDArray[np.intp], other: npt.NDArray[np.intp]
 ) -> BoolArray:
     equal = np.ones(len(one), dtype=np.bool_)
-    for data in readings.columns.values():
+    for data in inputs.columns.values():
         mask = data.mask()
         a, b = data.values[one], data.values[other]
         same = np.asarray(a == b, dtype=np.bool_)
@@ -288,38 +298,145 @@ def _equal_rows(
     return equal
 
 
-def _partition_writes(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cuts:
+    """Readings to write, cut where series, bucket or lifetime change.
+
+    Attributes:
+        kept: Places of the readings, those of one cut together and by ascending event time.
+        starts: Where each cut starts in ``kept``.
+        code: The place of its series.
+        buckets: Its bucket.
+        ttl_s: Its lifetime; 0 for the table's default.
+    """
+
+    kept: npt.NDArray[np.intp]
+    starts: npt.NDArray[np.intp]
+    code: npt.NDArray[np.int64]
+    buckets: list[Bucket]
+    ttl_s: list[int]
+
+
+def _cuts_of(
     spec: TableSpec,
-    readings: WriteInput,
+    inputs: WriteInputs,
     kept: npt.NDArray[np.intp],
+    code: npt.NDArray[np.int64],
     now_ts: int,
-    write_us: int,
-    widths: History,
-) -> Iterator[PartitionWrite]:
-    if not len(kept):
-        return
-    ts = readings.ts[kept]
-    placed = place(ts, widths, spec.width, spec.precision)
+    widths: Mapping[str, History],
+) -> _Cuts:
+    """Cut readings that stand by series and event time."""
+    ts = inputs.ts[kept]
+    placed = _placed(spec, inputs.series, ts, code, widths)
     ttl_s = _lifetimes_s(spec, ts, now_ts)
-    # Event time ascends, so pieces and their buckets do; a lifetime may change within a bucket.
-    order = np.lexsort((ts, ttl_s, placed.start_s, placed.piece))
-    kept, ts, ttl_s = kept[order], ts[order], ttl_s[order]
-    start_s, piece = placed.start_s[order], placed.piece[order]
-    is_change = (np.diff(piece) != 0) | (np.diff(start_s) != 0) | (np.diff(ttl_s) != 0)
-    changes = np.flatnonzero(is_change) + 1
-    edges = [0, *changes.tolist(), len(ts)]
-    for first, end in itertools.pairwise(edges):
-        where = kept[first:end]
-        taken = {name: data.take(where) for name, data in readings.columns.items()}
-        bucket_s, lifetime_s = int(start_s[first]), int(ttl_s[first])
-        width = placed.widths[int(piece[first])]
+    is_start = np.ones(len(ts), dtype=np.bool_)
+    is_start[1:] = (np.diff(code) | np.diff(placed.piece) | np.diff(placed.start_s)) != 0
+    # Event time ascends, so pieces and their buckets do; a lifetime may fall within a bucket.
+    if bool((~is_start[1:] & (np.diff(ttl_s) < 0)).any()):
+        order = np.lexsort((ts, ttl_s, placed.start_s, placed.piece, code))
+        kept, ttl_s = kept[order], ttl_s[order]
+    is_start[1:] |= np.diff(ttl_s) != 0
+    starts = np.flatnonzero(is_start)
+    return _Cuts(
+        kept=kept,
+        starts=starts,
+        code=code[starts],
+        buckets=_buckets_of(placed, starts),
+        ttl_s=ttl_s[starts].tolist(),
+    )
+
+
+def _placed(
+    spec: TableSpec,
+    series: tuple[str, ...],
+    ts: npt.NDArray[np.int64],
+    code: npt.NDArray[np.int64],
+    widths: Mapping[str, History],
+) -> Placed:
+    """Return the piece and the bucket of readings of many series; pieces count over all series."""
+    placed = place(ts, (), spec.width, spec.precision)
+    own = [number for number, name in enumerate(series) if widths.get(name)] if widths else []
+    if not own:
+        return placed
+    pieces = list(placed.widths)
+    first, end = (np.searchsorted(code, own, side=side).tolist() for side in ("left", "right"))
+    for number, *edges in zip(own, first, end, strict=True):
+        part = slice(*edges)
+        one = place(ts[part], widths[series[number]], spec.width, spec.precision)
+        placed.piece[part] = one.piece + len(pieces)
+        placed.start_s[part] = one.start_s
+        pieces += one.widths
+    return Placed(placed.piece, placed.start_s, tuple(pieces))
+
+
+def _buckets_of(placed: Placed, places: npt.NDArray[np.intp]) -> list[Bucket]:
+    # Many series have few buckets between them.
+    made: dict[tuple[int, int], Bucket] = {}
+    buckets = []
+    for key in zip(placed.start_s[places].tolist(), placed.piece[places].tolist(), strict=True):
+        bucket = made.get(key)
+        if bucket is None:
+            start_s, width = key[0], placed.widths[key[1]]
+            bucket = made[key] = Bucket(start_s, bucket_end_s(start_s, width), width)
+        buckets.append(bucket)
+    return buckets
+
+
+def _partition_writes(inputs: WriteInputs, cuts: _Cuts, write_us: int) -> Iterator[PartitionWrite]:
+    """Yield a write for each cut; they share memory."""
+    ts, columns = inputs.ts, dict(inputs.columns)
+    if not np.array_equal(cuts.kept, np.arange(len(ts))):
+        ts = ts[cuts.kept]
+        columns = {name: data.take(cuts.kept) for name, data in columns.items()}
+    edges = itertools.pairwise([*cuts.starts.tolist(), len(ts)])
+    parts = zip(edges, cuts.code.tolist(), cuts.buckets, cuts.ttl_s, strict=True)
+    for (start, end), code, bucket, ttl_s in parts:
+        part = slice(start, end)
+        taken = {name: data.take(part) for name, data in columns.items()}
         yield PartitionWrite(
-            series=readings.series,
-            bucket=Bucket(bucket_s, bucket_end_s(bucket_s, width), width),
-            ts=ts[first:end],
+            series=inputs.series[code],
+            bucket=bucket,
+            ts=ts[part],
             columns={n: d for n, d in taken.items() if d.present is None or d.present.any()},
             write_us=write_us,
-            ttl_s=lifetime_s or None,
+            ttl_s=ttl_s or None,
+        )
+
+
+def _plans_of(
+    spec: TableSpec,
+    inputs: WriteInputs,
+    code: npt.NDArray[np.int64],
+    reason: npt.NDArray[np.int8],
+    cuts: _Cuts,
+    writes: list[PartitionWrite],
+    repeats: npt.NDArray[np.intp],
+) -> Iterator[WritePlan]:
+    """Yield the plan of each series."""
+    count = len(inputs.series)
+    refused = np.flatnonzero(reason >= 0)
+    index = refused if inputs.index is None else inputs.index[refused]
+    reason, ts = reason[refused], inputs.ts[refused]
+    floored = cuts.kept[inputs.finer[cuts.kept]]
+    per_series = zip(
+        inputs.series,
+        itertools.pairwise(edges_of_codes(cuts.code, count).tolist()),
+        itertools.pairwise(edges_of_codes(code[refused], count).tolist()),
+        np.bincount(code[floored], minlength=count).tolist(),
+        np.bincount(code[repeats], minlength=count).tolist(),
+        strict=True,
+    )
+    for name, sent, left, floored_count, repeats_count in per_series:
+        part = slice(*left)
+        yield WritePlan(
+            spec=spec,
+            series=name,
+            writes=tuple(writes[slice(*sent)]),
+            refused_index=index[part],
+            refused_reason=reason[part],
+            refused_ts=ts[part],
+            floored=floored_count,
+            repeats=repeats_count,
         )
 
 
