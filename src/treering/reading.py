@@ -131,9 +131,13 @@ class Reading:
         def on_damage(part: PartitionRead, _: TreeringError) -> None:
             damaged.update(dict.fromkeys(plan.overlap(part)))
 
+        told = on_damage if skip_damaged else None
+        is_plain = not is_count and told is None and answers is None
+
         def submit(request: Any) -> Future[Any]:
-            told = on_damage if skip_damaged else None
-            read = replace(request[1], is_count=is_count, on_damage=told, answers=answers)
+            read = request[1]
+            if not is_plain:
+                read = replace(read, is_count=is_count, on_damage=told, answers=answers)
             return self.context.engine.submit_read(self.spec, read)
 
         def on_step() -> None:

@@ -12,6 +12,7 @@ import operator
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, assert_never
 
 import numpy as np
@@ -313,6 +314,8 @@ def _iso_week_of(start_s: int) -> tuple[int, int]:
     return year, (thursday - _days_from_civil(year, 1, 1)) // 7 + 1
 
 
+# Thousands of series share a bucket.
+@lru_cache(maxsize=4_096)
 def render_bucket(start_s: int, width: BucketWidth) -> str:
     """Return the text of the bucket of ``width`` that starts at ``start_s``."""
     year, month, day = _civil_from_days(start_s // DAY_S)

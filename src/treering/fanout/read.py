@@ -55,6 +55,7 @@ class _Lane:
         ready: Pages that are next in order, waiting to be handed out.
         rows: Readings handed to ``ready`` so far.
         is_done: Whether nothing more is wanted of this series.
+        is_idle: Whether nothing can be sent before an answer or a failure of it comes.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class _Lane:
         self.ready: deque[Page] = deque()
         self.rows = 0
         self.is_done = not reads
+        self.is_idle = False
         self._limit = limit
         self._head = 0
         self._next = 0
@@ -90,6 +92,8 @@ class _Lane:
                 return partition
         if self._next < end:
             return self.partitions[self._next]
+        # A retry that is due later, or out of reach for now, must be looked for again.
+        self.is_idle = not self._again
         return None
 
     def start(self, partition: _Partition) -> None:
@@ -101,6 +105,7 @@ class _Lane:
 
     def ask_again(self, partition: _Partition) -> None:
         """Have the partition asked once more; the one nearest to the head goes first."""
+        self.is_idle = False
         if partition is self.head:
             self._again.appendleft(partition)
         else:
@@ -109,6 +114,7 @@ class _Lane:
     def give_up(self, partition: _Partition, error: TreeringError) -> None:
         """Want nothing more of a partition; what is on its way of it counts no more."""
         partition.error, partition.is_complete, partition.is_ahead = error, True, False
+        self.is_idle = False
         if partition in self._again:
             self._again.remove(partition)
 
@@ -127,6 +133,7 @@ class _Lane:
     def take_in(self, partition: _Partition, page: Page) -> None:
         """Keep a page of a partition; where it has readings, nothing need run ahead of it."""
         partition.attempts, partition.due_s = 0, 0.0
+        self.is_idle = False
         was_asked, partition.is_ahead = partition.is_ahead, False
         partition.cursor = page.cursor
         partition.is_complete = page.cursor is None
@@ -243,6 +250,8 @@ class ReadFanOut:
         self._active = [lane for lane in self._active if not lane.is_done]
         self._active += islice(self._waiting, LANES_MAX - len(self._active))
         for lane in self._active:
+            if lane.is_idle:
+                continue
             while (partition := lane.startable(now_s)) is not None:
                 if not self._has_room_for(partition) or not self._permits.try_acquire():
                     return requests
@@ -269,7 +278,9 @@ class ReadFanOut:
 
     def wake_s(self) -> float | None:
         """Return when the next delayed retry is due."""
-        due = (lane.wake_s() for lane in self._active if not lane.is_done)
+        # Without a failure nothing is delayed, and many lanes need not be asked.
+        lanes = self._active if self.retries else ()
+        due = (lane.wake_s() for lane in lanes if not lane.is_done)
         return min((due_s for due_s in due if due_s is not None), default=None)
 
     def on_arrival(self, request: PageRequest, future: Future[Page]) -> None:

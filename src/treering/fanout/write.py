@@ -62,7 +62,7 @@ class WriteFanOut:
                 break
             request = self._take_due(now_s)
             self._in_flight += 1
-            self._bytes += group_bytes(request.group)
+            self._bytes += request.bytes
             requests.append(request)
         return requests
 
@@ -74,7 +74,7 @@ class WriteFanOut:
             if sent.due_s <= now_s:
                 return self._retries.pop(place)
         assert self._next is not None, "asked for a write although none is due"
-        sent = _Sent(self._next)
+        sent = _Sent(self._next, sum(map(len, self._next)), group_bytes(self._next))
         self.partitions_sent += len(sent.group)
         self._next = next(self._groups, None)
         return sent
@@ -89,7 +89,7 @@ class WriteFanOut:
     def on_result(self, request: _Sent, _result: Any) -> None:
         """Take an acknowledgement."""
         self._settle(request)
-        self.rows_acknowledged += sum(map(len, request.group))
+        self.rows_acknowledged += request.rows
 
     def on_error(self, request: _Sent, error: TreeringError, now_s: float) -> None:
         """Take a failure: send the same write again later, or give it up.
@@ -102,7 +102,7 @@ class WriteFanOut:
             request.due_s = now_s + backoff_s(request.attempts)
             self._retries.append(request)
             self.retries += 1
-            self.rows_retried += sum(map(len, request.group))
+            self.rows_retried += request.rows
             return
         self._failed.append((request.group, error))
         # Nothing new is sent after a failure; what was not sent is not acknowledged.
@@ -110,7 +110,7 @@ class WriteFanOut:
 
     def _settle(self, request: _Sent) -> None:
         self._in_flight -= 1
-        self._bytes -= group_bytes(request.group)
+        self._bytes -= request.bytes
 
 
 @dataclass(slots=True)
@@ -118,6 +118,8 @@ class _Sent:
     """A group on its way, with its history."""
 
     group: WriteGroup
+    rows: int
+    bytes: int
     attempts: int = 0
     due_s: float = 0.0
 

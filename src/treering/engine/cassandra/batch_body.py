@@ -14,7 +14,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -42,6 +41,9 @@ _SIZE: Final = np.dtype(">i4")
 _PREPARED: Final = 1
 _UNSET: Final = -2
 _INT: Final = struct.Struct(">i")
+_HEAD: Final = struct.Struct(">BH")
+_COUNT: Final = struct.Struct(">H")
+_UNSET_CELL: Final = _INT.pack(_UNSET)
 _OWN: Final = own_layout("readings", Precision.MS)
 
 
@@ -79,6 +81,7 @@ def batch_bodies(
     layout: Layout = _OWN,
     *,
     bytes_max: int = BATCH_BYTES_MAX,
+    key: Sequence[bytes] | None = None,
 ) -> Iterator[BatchBody]:
     """Yield the rows of a write in batches, as the body of each.
 
@@ -88,14 +91,17 @@ def batch_bodies(
         statement_id: Id of the prepared statement.
         layout: Where readings stand in the table; treering's own by default.
         bytes_max: The most bytes of a batch; a row that alone has more goes alone.
+        key: The serialized key, where the caller has it already.
     """
-    shape = _shape_of(write, columns, statement_id, layout)
+    key = encode_key(layout, write.series, write.bucket) if key is None else key
+    shape = _shape_of(write, columns, statement_id, layout, key)
     cells = [write.columns.get(column.name) for column in columns]
     if _is_fixed_stride(cells, columns):
-        rows = _fixed_rows(shape, cells)
-        stride = rows.dtype.itemsize
-        ends = np.arange(1, len(rows) + 1, dtype=np.int64) * stride
-        body = rows.view(np.uint8).data
+        body, stride = _fixed_rows(shape, cells)
+        if 0 < len(body) <= bytes_max and len(write) <= BATCH_ROWS_MAX:
+            yield BatchBody(len(write), body)
+            return
+        ends = np.arange(1, len(write) + 1, dtype=np.int64) * stride
     else:
         body, ends = _varying_rows(shape, cells)
     start = 0
@@ -108,18 +114,26 @@ def batch_bodies(
 
 
 def _shape_of(
-    write: PartitionWrite, columns: tuple[Column, ...], statement_id: bytes, layout: Layout
+    write: PartitionWrite,
+    columns: tuple[Column, ...],
+    statement_id: bytes,
+    layout: Layout,
+    key: Sequence[bytes],
 ) -> _Shape:
-    key = encode_key(layout, write.series, write.bucket)
     after = _cell(write.write_us.to_bytes(8, "big", signed=True))
     if write.ttl_s is not None:
         after += _cell(write.ttl_s.to_bytes(4, "big", signed=True))
     values = len(key) + 1 + len(columns) + (1 if write.ttl_s is None else 2)
-    times = _times_of(write.ts, layout.time)
-    before = struct.pack(">BH", _PREPARED, len(statement_id)) + statement_id
-    before += struct.pack(">H", values) + b"".join(map(_cell, key))
-    before += _INT.pack(times.dtype.itemsize)
-    return _Shape(before=before, after=after, time=times.dtype, times=times, columns=columns)
+    time = _UUID if layout.time.type is TimeType.TIMEUUID else _TS
+    before = [_HEAD.pack(_PREPARED, len(statement_id)), statement_id, _COUNT.pack(values)]
+    before += [*map(_cell, key), _INT.pack(time.itemsize)]
+    return _Shape(
+        before=b"".join(before),
+        after=after,
+        time=time,
+        times=_times_of(write.ts, layout.time),
+        columns=columns,
+    )
 
 
 def _cell(value: bytes) -> bytes:
@@ -129,7 +143,7 @@ def _cell(value: bytes) -> bytes:
 def _times_of(ts: npt.NDArray[np.int64], time: TimeColumn) -> npt.NDArray[Any]:
     if time.type is TimeType.TIMEUUID:
         return np.frombuffer(b"".join(timeuuids_of(ts)), dtype=_UUID)
-    return (ts if time.step == 1 else ts // time.step).astype(_TS)
+    return ts if time.step == 1 else ts // time.step
 
 
 def _is_fixed_stride(cells: Sequence[ColumnData | None], columns: Sequence[Column]) -> bool:
@@ -139,36 +153,26 @@ def _is_fixed_stride(cells: Sequence[ColumnData | None], columns: Sequence[Colum
     )
 
 
-@lru_cache(maxsize=256)
-def _stride_of(
-    before: int, after: int, time: np.dtype[Any], values: tuple[np.dtype[Any] | None, ...]
-) -> np.dtype[Any]:
-    fields: list[tuple[str, Any]] = [("before", f"V{before}"), ("ts", time)]
-    for index, value in enumerate(values):
-        fields.append((f"size{index}", _SIZE))
-        if value is not None:
-            fields.append((f"value{index}", value))
-    return np.dtype([*fields, ("after", f"V{after}")])
-
-
-def _fixed_rows(shape: _Shape, cells: Sequence[ColumnData | None]) -> npt.NDArray[Any]:
-    wires = tuple(
-        None if cell is None else wire_dtype(column.type)
-        for cell, column in zip(cells, shape.columns, strict=True)
-    )
-    rows = np.empty(
-        len(shape.times), _stride_of(len(shape.before), len(shape.after), shape.time, wires)
-    )
-    rows["before"] = np.void(shape.before)
-    rows["ts"] = shape.times
-    for index, (cell, wire) in enumerate(zip(cells, wires, strict=True)):
-        if cell is None or wire is None:
-            rows[f"size{index}"] = _UNSET
-        else:
-            rows[f"size{index}"] = wire.itemsize
-            rows[f"value{index}"] = cell.values
-    rows["after"] = np.void(shape.after)
-    return rows
+def _fixed_rows(shape: _Shape, cells: Sequence[ColumnData | None]) -> tuple[memoryview, int]:
+    """Return the bytes of rows of one length, and that length."""
+    # A row in which times and values are still to be filled in, and where each of them stands.
+    row = bytearray(shape.before)
+    filled = [(len(row), shape.time, shape.times)]
+    row += bytes(shape.time.itemsize)
+    for cell, column in zip(cells, shape.columns, strict=True):
+        if cell is None:
+            row += _UNSET_CELL
+            continue
+        wire = wire_dtype(column.type)
+        row += _INT.pack(wire.itemsize)
+        filled.append((len(row), wire, cell.values))
+        row += bytes(wire.itemsize)
+    row += shape.after
+    count, stride = len(shape.times), len(row)
+    body = row * count
+    for place, wire, values in filled if count else ():
+        np.ndarray((count,), wire, body, place, (stride,))[...] = values
+    return memoryview(body), stride
 
 
 def _varying_rows(
@@ -187,7 +191,8 @@ def _varying_rows(
     body = np.empty(int(ends[-1]) if count else 0, dtype=np.uint8)
     place = ends - sizes
     place = _put(body, place, np.frombuffer(shape.before, np.uint8)[np.newaxis])
-    place = _put(body, place, shape.times.view(np.uint8).reshape(count, -1))
+    times = shape.times.astype(shape.time)
+    place = _put(body, place, times.view(np.uint8).reshape(count, -1))
     for lengths, joined in parts:
         place = _put(body, place, lengths.astype(_SIZE).view(np.uint8).reshape(count, -1))
         place = _put_varying(body, place, np.maximum(lengths, 0), joined)

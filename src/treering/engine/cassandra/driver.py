@@ -121,6 +121,7 @@ _RESULT_OPCODE: Final = 8
 _BATCH_HEAD_BYTES: Final = 3
 """Before the rows of a batch: its kind, and how many statements it has in two bytes."""
 _INT: Final = struct.Struct(">i")
+_LENGTH: Final = struct.Struct(">H")
 
 
 @dataclass(slots=True)
@@ -223,13 +224,19 @@ def batch_of_body(prepared: Any, key: Sequence[bytes], count: int, body: memoryv
         count: How many rows.
         body: Their bytes, as the protocol has them.
     """
-    bound = BoundStatement(prepared)
-    bound.values = list(key)
     batch = BatchStatement(BatchType.UNLOGGED)
     batch.is_idempotent = True
-    batch.keyspace, batch.routing_key = bound.keyspace, bound.routing_key
+    batch.keyspace = prepared.column_metadata[0].keyspace_name
+    batch.routing_key = _routing_key_of(key)
     batch._statements_and_parameters = _Rows(count, body)
     return batch
+
+
+def _routing_key_of(key: Sequence[bytes]) -> bytes:
+    """Return the bytes that a partition's token is made of, as the server packs them."""
+    if len(key) == 1:
+        return key[0]
+    return b"".join([_LENGTH.pack(len(value)) + value + b"\0" for value in key])
 
 
 def raw_page_of(names: Sequence[str], page: RawPage) -> RawPage:

@@ -40,6 +40,7 @@ from treering.engine.cassandra.faults import is_table_missing
 from treering.engine.cassandra.futures import all_of, settle, settle_error
 from treering.engine.cassandra.keys import encode_key
 from treering.engine.cassandra.link import Link
+from treering.engine.cassandra.prepared import PreparedReadings
 from treering.engine.cassandra.series_part import SeriesPart
 from treering.engine.cassandra.server_clock import read_clock_offset, warn_of_clock
 from treering.engine.cassandra.server_facts import read_disk_usage, read_workload_defaults
@@ -48,8 +49,6 @@ from treering.engine.cassandra.statements import (
     TABLES,
     catalog_name,
     delete_cql,
-    insert_cql,
-    select_cql,
 )
 from treering.engine.cassandra.url import (
     CONSISTENCY_DEFAULT,
@@ -141,6 +140,7 @@ class CassandraEngine(SeriesPart):
         # The newest table of each name that this engine has seen; an older one was dropped.
         self._newest: dict[str, int] = {}
         self._marks = Marks(self._send_mark)
+        self._prepared = PreparedReadings(link, keyspace)
         self.adopter = CassandraAdopter(link, self._catalog, self._check_open, self._seen)
         self.in_flight_max = link.in_flight_max
 
@@ -262,6 +262,7 @@ class CassandraEngine(SeriesPart):
         self._check_open()
         self._catalog.drop(spec)
         self._marks.forget(spec.name)
+        self._prepared.forget(spec.name)
         self._newest[spec.name] = max(self._newest.get(spec.name, 0), spec.incarnation + 1)
 
     def _seen(self, spec: TableSpec) -> TableSpec:
@@ -283,23 +284,16 @@ class CassandraEngine(SeriesPart):
     def _submit_rows(self, spec: TableSpec, write: PartitionWrite) -> Future[None]:
         future: Future[None] = Future()
         self._start(future)
-        what = f"the write of {write.name} to {spec.name}"
         try:
             self._check_table(spec)
-            prepared = self._link.prepare(
-                insert_cql(
-                    self._keyspace, spec.layout, spec.columns, has_ttl=write.ttl_s is not None
-                )
-            )
+            prepared = self._prepared.insert(spec, has_ttl=write.ttl_s is not None)
             key = encode_key(spec.layout, write.series, write.bucket)
-            batches = [
-                batch_of_body(prepared, key, batch.rows, batch.body)
-                for batch in batch_bodies(write, spec.columns, prepared.query_id, spec.layout)
-            ]
+            bodies = batch_bodies(write, spec.columns, prepared.query_id, spec.layout, key=key)
+            batches = [batch_of_body(prepared, key, body.rows, body.body) for body in bodies]
         except Exception as error:  # noqa: BLE001
-            self._fail(future, error, spec, what, is_write=True)
+            self._fail_write(future, error, spec, write)
             return future
-        self._send_next(future, iter(batches), spec, what)
+        self._send_next(future, iter(batches), spec, write)
         return future
 
     def submit_writes(self, spec: TableSpec, writes: tuple[PartitionWrite, ...]) -> Future[None]:
@@ -307,7 +301,7 @@ class CassandraEngine(SeriesPart):
         return all_of([self.submit_write(spec, write) for write in writes])
 
     def _send_next(
-        self, future: Future[None], batches: Iterator[Any], spec: TableSpec, what: str
+        self, future: Future[None], batches: Iterator[Any], spec: TableSpec, write: PartitionWrite
     ) -> None:
         """Send the next batch of a write; the next but one follows when it is durable."""
         batch = next(batches, None)
@@ -317,11 +311,17 @@ class CassandraEngine(SeriesPart):
             return
         try:
             self._link.send_write(batch).add_callbacks(
-                lambda _: self._send_next(future, batches, spec, what),
-                lambda error: self._fail(future, error, spec, what, is_write=True),
+                lambda _: self._send_next(future, batches, spec, write),
+                lambda error: self._fail_write(future, error, spec, write),
             )
         except Exception as error:  # noqa: BLE001
-            self._fail(future, error, spec, what, is_write=True)
+            self._fail_write(future, error, spec, write)
+
+    def _fail_write(
+        self, future: Future[None], error: BaseException, spec: TableSpec, write: PartitionWrite
+    ) -> None:
+        what = f"the write of {write.name} to {spec.name}"
+        self._fail(future, error, spec, what, is_write=True)
 
     def submit_delete(self, spec: TableSpec, delete: PartitionDelete) -> Future[None]:
         """Start one deletion: a partition tombstone, or a range tombstone."""
@@ -359,28 +359,26 @@ class CassandraEngine(SeriesPart):
         future = _PageFuture(read.columns, layout)
         self._start(future)
         part = read.partition
-        what = f"the read of {part.name} from {spec.name}"
 
         def succeed(raw: RawPage) -> None:
             self._in_flight.discard(future)
             future.settle(raw)
 
+        def fail(error: BaseException) -> None:
+            self._fail(future, error, spec, f"the read of {part.name} from {spec.name}")
+
         try:
             self._check_table(spec)
-            prepared = self._link.prepare(
-                select_cql(self._keyspace, layout, read.columns, read.order),
-                generation=spec.incarnation,
-            )
+            prepared = self._prepared.select(spec, read.columns, read.order)
             bound = BoundStatement(prepared, fetch_size=read.rows_max)
             bound.values = [
                 *encode_key(layout, part.series, part.bucket),
-                *(encode_bound(ts, layout.time) for ts in (part.start, part.end)),
+                encode_bound(part.start, layout.time),
+                encode_bound(part.end, layout.time),
             ]
-            self._link.send(bound, cursor=read.cursor).add_callbacks(
-                succeed, lambda error: self._fail(future, error, spec, what)
-            )
+            self._link.send(bound, cursor=read.cursor).add_callbacks(succeed, fail)
         except Exception as error:  # noqa: BLE001
-            self._fail(future, error, spec, what)
+            fail(error)
         return future
 
     # The index of buckets

@@ -10,7 +10,7 @@ from typing import Final, assert_never
 from uuid import UUID
 
 from treering.core.bucket import Bucket
-from treering.core.layout import KeyColumn, KeyType, KeyValue, Layout
+from treering.core.layout import BucketColumn, KeyColumn, KeyType, KeyValue, Layout
 from treering.errors import CorruptDataError, UsageError
 
 # A CQL date counts days from 2^31 before 1970.
@@ -29,14 +29,14 @@ def encode_key(layout: Layout, series: str, bucket: Bucket) -> list[bytes]:
     Raises:
         UsageError: Not a series id of this table, or a bucket that the column cannot hold.
     """
-    values = layout.key_of(series, bucket)
-    return [
-        encode_value(value, column)
-        for value, column in zip(values, layout.key_columns, strict=True)
-    ]
+    values = layout.values_of(series)
+    key = [encode_value(value, column) for value, column in zip(values, layout.series, strict=True)]
+    if layout.bucket is not None:
+        key.append(encode_value(layout.bucket.value_of(bucket, series), layout.bucket))
+    return key
 
 
-def encode_value(value: KeyValue, column: KeyColumn) -> bytes:
+def encode_value(value: KeyValue, column: KeyColumn | BucketColumn) -> bytes:
     """Return one serialized value of a key column.
 
     Raises:
