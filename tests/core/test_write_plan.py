@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,18 +15,20 @@ from hypothesis import strategies as st
 
 from tests.core.design_cases import DAY_S, NOW_S, planned
 from treering.core.bucket import BucketWidth, bucket_of
-from treering.core.columns import ColumnData, column_from_list
+from treering.core.columns import ColumnData, column_from_list, concat_columns
 from treering.core.design import Overrides
 from treering.core.expiry import TTL_MAX_S, ttl_for_age
 from treering.core.table import TableSpec
 from treering.core.units import YEAR_S, Precision
-from treering.core.write_input import WriteInput
+from treering.core.widths import History, WidthSince
+from treering.core.write_input import WriteInput, WriteInputs
 from treering.core.write_plan import (
     Duplicates,
     PartitionWrite,
     Reason,
     WritePlan,
     plan_write,
+    plan_writes,
 )
 
 NOW_MS = NOW_S * 1_000
@@ -362,3 +365,86 @@ def test_what_stands_at_a_missing_place_does_not_count() -> None:
     )
     plan = plan_write(TWO, given, now_ts=NOW_MS, write_us=1)
     assert (plan.rows, plan.repeats) == (1, 1)
+
+
+# Many series
+
+WIDTHS: list[History] = [
+    (),
+    (WidthSince(width=BucketWidth.DAY, since_s=None),),
+    (WidthSince(width=BucketWidth.DAY, since_s=NOW_S - 2 * DAY_S),),
+]
+
+
+@given(
+    st.lists(st.lists(READING, max_size=6), min_size=1, max_size=5),
+    st.lists(st.sampled_from(WIDTHS), min_size=5, max_size=5),
+    st.sampled_from(["refuse", "first", "last"]),
+    st.randoms(use_true_random=False),
+)
+def test_plan_of_a_series_does_not_depend_on_those_beside_it(
+    readings: list[list[tuple[int, Any, Any, str]]],
+    histories: list[History],
+    duplicates: Duplicates,
+    random: Any,
+) -> None:
+    names = [f"s{number}" for number in range(len(readings))]
+    rows = [(name, *row) for name, own in zip(names, readings, strict=True) for row in own]
+    random.shuffle(rows)
+    alone = {name: [(n, row) for n, row in enumerate(rows) if row[0] == name] for name in names}
+    inputs = [input_of_rows(name, own) for name, own in alone.items()]
+    widths = dict(zip(names, histories, strict=False))
+    options: dict[str, Any] = {"now_ts": NOW_MS, "write_us": 77, "duplicates": duplicates}
+    together = plan_writes(TWO, inputs_of_rows(inputs), widths=widths, **options)
+    assert [plan.series for plan in together] == names
+    for plan, one in zip(together, inputs, strict=True):
+        expected = plan_write(TWO, one, widths=widths[one.series], **options)
+        assert plan_facts(plan) == plan_facts(expected)
+
+
+def input_of_rows(name: str, rows: list[tuple[int, Any]]) -> WriteInput:
+    kinds = [kind for _, (*_, kind) in rows]
+    found = input_of(
+        TWO,
+        [NOW_MS + row[1] for _, row in rows],
+        timed=[kind != "untimed" for kind in kinds],
+        finer=[kind == "finer" for kind in kinds],
+        unfit=[kind == "unfit" for kind in kinds],
+        index=[place for place, _ in rows],
+        a=[row[2] for _, row in rows],
+        b=[row[3] for _, row in rows],
+    )
+    return replace(found, series=name)
+
+
+def inputs_of_rows(inputs: list[WriteInput]) -> WriteInputs:
+    """Return readings of many series, each's together, from those of each."""
+    return WriteInputs(
+        series=tuple(one.series for one in inputs),
+        edges=np.cumsum([0, *(len(one.ts) for one in inputs)]),
+        ts=np.concatenate([one.ts for one in inputs]),
+        timed=np.concatenate([one.timed for one in inputs]),
+        finer=np.concatenate([one.finer for one in inputs]),
+        columns={
+            name: concat_columns([one.columns[name] for one in inputs], TWO.column(name).type)
+            for name in "ab"
+        },
+        unfit=np.concatenate([one.unfit for one in inputs]),
+        index=np.concatenate([np.asarray(one.index) for one in inputs]),
+    )
+
+
+def plan_facts(plan: WritePlan) -> Any:
+    refusals = list(map(str, plan.refusals()))
+    writes = [(write.name, write.ttl_s, write.write_us) for write in plan.writes]
+    rows = [[tuple(map(bits, row)) for row in rows_of((write,))] for write in plan.writes]
+    columns = [sorted(write.columns) for write in plan.writes]
+    present = [[d.present is None for d in write.columns.values()] for write in plan.writes]
+    return refusals, writes, rows, columns, present, plan.floored, plan.repeats
+
+
+def test_readings_that_stand_in_order_are_not_copied() -> None:
+    readings = input_of(SPEC, [NOW_MS - 3, NOW_MS - 2, NOW_MS - 1])
+    (write,) = plan_write(SPEC, readings, now_ts=NOW_MS, write_us=1).writes
+    assert np.shares_memory(write.ts, readings.ts)
+    assert np.shares_memory(write.columns["value"].values, readings.columns["value"].values)
