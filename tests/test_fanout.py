@@ -311,6 +311,16 @@ def test_bound_follows_a_server_that_slows_down_and_does_not_say_so(capacity: in
     assert permits.limit > 100
 
 
+def test_answers_within_two_milliseconds_never_narrow_the_bound() -> None:
+    permits = Permits(32)
+    for round_number in range(3_000):
+        assert permits.try_acquire()
+        permits.release()
+        # Ten times the usual: a neighbour on this machine, not the server.
+        permits.learn(None, 0.002 if round_number % 200 > 100 else 0.0002, "write")
+    assert permits.limit == 32
+
+
 def test_slow_answers_alone_leave_a_share_of_the_bound() -> None:
     permits, server = Permits(64), SlowServer(capacity=64)
     server.run(permits, 100)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import threading
+from collections import deque
 from typing import Any
 
 import pytest
@@ -15,7 +17,13 @@ from cassandra.connection import Connection
 from cassandra.protocol import _ProtocolHandler
 from cassandra.segment import SegmentCodec
 
-from treering.engine.cassandra.connection import SegmentReads, TreeringConnection
+from treering.engine.cassandra.connection import (
+    JOINED_BYTES_MAX,
+    JoinedWrites,
+    SegmentReads,
+    TreeringConnection,
+    join_first,
+)
 from treering.engine.cassandra.driver import Cluster
 
 CODEC = SegmentCodec()
@@ -77,3 +85,36 @@ def test_messages_come_whole_byte_by_byte() -> None:
 def test_connection_is_the_drivers_own_kind() -> None:
     assert issubclass(TreeringConnection, Cluster.connection_class)
     assert TreeringConnection.in_buffer_size > Connection.in_buffer_size
+
+
+@given(st.lists(st.binary(max_size=12), max_size=12), st.integers(0, 40))
+def test_joined_messages_are_the_same_bytes_in_the_same_order(
+    messages: list[bytes], bytes_max: int
+) -> None:
+    waiting = deque(messages)
+    join_first(waiting, bytes_max)
+    assert b"".join(waiting) == b"".join(messages)
+    assert len(waiting) <= max(len(messages), 1)
+    # No more could have been joined, and what is too long goes as it was.
+    joined = len(messages) - len(waiting) + 1
+    if joined > 1:
+        assert len(waiting[0]) <= bytes_max
+    if len(waiting) > 1 and waiting[0] != messages[0]:
+        assert len(waiting[0]) + len(waiting[1]) > bytes_max
+
+
+def test_messages_that_wait_for_the_socket_are_sent_as_one() -> None:
+    assert TreeringConnection.handle_write is JoinedWrites.handle_write
+
+    class Sending:
+        def __init__(self) -> None:
+            self.deque = deque([b"one", b"two", b"x" * JOINED_BYTES_MAX])
+            self._deque_lock = threading.Lock()
+
+        def handle_write(self) -> list[bytes]:
+            return list(self.deque)
+
+    class Joining(JoinedWrites, Sending):
+        pass
+
+    assert Joining().handle_write() == [b"onetwo", b"x" * JOINED_BYTES_MAX]

@@ -29,6 +29,7 @@ _JOIN: Final = "/"
 _ESCAPED: Final = re.compile(r"[%/\x00-\x1f\x7f]|^ | \Z")
 _ESCAPE: Final = re.compile(r"%([0-9A-F]{2})")
 _NAME_MAX: Final = 200
+_PRECISIONS: Final = {"s": Precision.MS, **{precision.value: precision for precision in Precision}}
 
 
 class KeyType(enum.StrEnum):
@@ -119,7 +120,7 @@ class TimeColumn:
     @property
     def precision(self) -> Precision:
         """The precision that its readings have in treering: seconds count as milliseconds."""
-        return Precision.MS if self.unit == "s" else Precision(self.unit)
+        return _PRECISIONS[self.unit]
 
     @property
     def step(self) -> int:

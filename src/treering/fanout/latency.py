@@ -15,6 +15,11 @@ USUAL: Final = 65_536
 """Over about how many requests a lasting rise becomes the usual latency."""
 
 
+NOTABLE_S: Final = 0.002
+"""Latencies up to this are all one. A thread of this process that computes keeps the others from
+looking at their answers for longer than that, and no server is overloaded that answers so soon."""
+
+
 class LatencyTrend:
     """The recent latency of one kind of request beside its usual one.
 
@@ -42,4 +47,4 @@ class LatencyTrend:
     @property
     def rise(self) -> float:
         """How many times as long as usual requests take now; 1 while nothing is known."""
-        return self._recent_s / self._usual_s if self._usual_s > 0 else 1.0
+        return max(self._recent_s, NOTABLE_S) / max(self._usual_s, NOTABLE_S)

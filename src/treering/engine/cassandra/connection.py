@@ -1,4 +1,4 @@
-"""The driver's connection, with larger reads and without a fault of its own.
+"""The driver's connection, with larger reads and writes and without a fault of its own.
 
 Protocol v5 sends segments, each with a short header of its own. Where what was read from the socket
 ends within such a header, the driver (3.30 and before) forgets those bytes: the next segment is
@@ -7,7 +7,8 @@ read from its middle, its checksum is wrong, and the connection closes with all 
 
 from __future__ import annotations
 
-from typing import Any
+from collections import deque
+from typing import Any, Final
 
 from treering.engine.cassandra.driver import Cluster
 
@@ -29,5 +30,37 @@ class SegmentReads:
             self._io_buffer.io_buffer.seek(0)
 
 
-class TreeringConnection(SegmentReads, _Base):  # type: ignore[misc]
+JOINED_BYTES_MAX: Final = 64 * 1024
+"""The most bytes of messages that are sent as one."""
+
+
+class JoinedWrites:
+    """Sends messages that wait for the socket together; mixed into a connection of libev.
+
+    The driver makes a system call for each. Many small requests spend more time in those, and in
+    getting the interpreter back after them, than in all else that is done on the event loop.
+    """
+
+    deque: deque[bytes]
+
+    def handle_write(self, *args: Any, **kwargs: Any) -> Any:
+        """Join what waits, and have the driver send it."""
+        lock = getattr(self, "_deque_lock", None)
+        if lock is not None:
+            with lock:
+                join_first(self.deque, JOINED_BYTES_MAX)
+        return super().handle_write(*args, **kwargs)  # type: ignore[misc]
+
+
+def join_first(waiting: deque[bytes], bytes_max: int) -> None:
+    """Make one of the first messages of a queue, of as many as stay within ``bytes_max``."""
+    joined, size = [], 0
+    while waiting and size + len(waiting[0]) <= bytes_max:
+        size += len(waiting[0])
+        joined.append(waiting.popleft())
+    if joined:
+        waiting.appendleft(b"".join(joined))
+
+
+class TreeringConnection(JoinedWrites, SegmentReads, _Base):  # type: ignore[misc]
     """A connection of a cluster that treering opened."""
