@@ -12,10 +12,15 @@ import numpy as np
 import pytest
 
 import treering
+from tests.core.design_cases import planned
 from tests.engine.contract import DAY_MS, NOW_MS, fresh_name
 from tests.engine.faults import FaultyEngine
 from tests.pages import times_of
+from treering.core.bucket import BucketWidth
+from treering.core.design import Overrides
+from treering.core.read_plan import ReadPlan, plan_read
 from treering.core.table import TableSpec
+from treering.core.units import Interval
 from treering.engine.memory import MemoryEngine
 from treering.engine.protocol import Page, PageRead
 from treering.errors import (
@@ -28,6 +33,7 @@ from treering.errors import (
     UnavailableError,
 )
 from treering.fanout.permits import Permits
+from treering.fanout.read import ROWS_ASKED_MIN, ROWS_IN_FLIGHT_MAX, ReadFanOut
 from treering.fanout.steps import run_blocking, steps_of
 from treering.store import Store
 
@@ -561,3 +567,35 @@ def test_page_asked_for_ahead_is_retried_where_it_failed(
         write_days(table, 2, rows=300)
         assert table.read("s", "-4d")["value"].tolist() == list(range(600))
     assert failed
+
+
+def plan_of_series(count: int) -> ReadPlan:
+    """Return the read of one bucket each of so many series."""
+    spec = TableSpec(name="readings", design=planned(overrides=Overrides(bucket=BucketWidth.DAY)))
+    names = [f"s{number}" for number in range(count)]
+    day = NOW_MS // DAY_MS * DAY_MS
+    interval = Interval(day - DAY_MS, day)
+    return plan_read(spec, names, interval, now_ts=day, rows_max=10**12)
+
+
+def test_small_partitions_wait_for_requests_and_not_for_the_bound_of_readings() -> None:
+    permits = Permits(64)
+    fan_out = ReadFanOut(plan_of_series(1_000), permits, page_rows_max=50_000)
+
+    def asked_sizes(cursor: Any) -> list[int]:
+        requests = fan_out.start(0.0)
+        for request in requests:
+            permits.release()
+            fan_out.on_result(request, Page(((np.arange(4), {}),), cursor))
+        assert sum(1 for _ in fan_out.take()) > 0
+        sizes = [read.rows_max for _, read in requests]
+        assert sum(sizes) <= ROWS_IN_FLIGHT_MAX
+        return sizes
+
+    assert asked_sizes(None) == [50_000] * 8
+    for _ in range(20):
+        sizes = asked_sizes(None)
+    assert sizes == [ROWS_ASKED_MIN] * permits.limit
+    # Where more is there than was asked for, whole pages are asked for again.
+    asked_sizes(cursor=b"more")
+    assert asked_sizes(None)[0] == 50_000

@@ -16,6 +16,9 @@ from treering.fanout.permits import ATTEMPTS_MAX, Permits, backoff_s
 
 PAGE_BYTES_MAX: Final = 2_000_000
 ROWS_IN_FLIGHT_MAX: Final = 400_000
+ROWS_ASKED_MIN: Final = 1_000
+"""What a page is asked to have at least, however few readings the pages before it had."""
+
 LOOK_AHEAD_MAX: Final = 256
 LANES_MAX: Final = 64
 """How many series are read side by side."""
@@ -223,6 +226,10 @@ class ReadFanOut:
         self.retries = 0
         row_bytes = max(1, plan.bytes_estimate // max(plan.rows_estimate, 1))
         self._page_rows = max(1, min(page_rows_max, PAGE_BYTES_MAX // row_bytes))
+        # Less than a page may have where partitions turn out to be small: what is asked for counts
+        # as held until it comes, and thousands of small ones would wait for nothing.
+        self._rows_asked = self._page_rows
+        self._is_cramped = False
 
     @property
     def is_done(self) -> bool:
@@ -256,7 +263,7 @@ class ReadFanOut:
                 if not self._has_room_for(partition) or not self._permits.try_acquire():
                     return requests
                 lane.start(partition)
-                rows_max = lane.rows_wanted(partition, self._page_rows)
+                rows_max = lane.rows_wanted(partition, self._rows_asked)
                 self._rows_held += rows_max
                 requests.append((partition, self._request(partition, rows_max)))
         return requests
@@ -265,7 +272,9 @@ class ReadFanOut:
         first = self._lanes[self._first]
         if partition.lane is first and partition is first.head:
             return True
-        return self._rows_held + self._page_rows <= ROWS_IN_FLIGHT_MAX
+        has_room = self._rows_held + self._rows_asked <= ROWS_IN_FLIGHT_MAX
+        self._is_cramped = self._is_cramped or not has_room
+        return has_room
 
     def _request(self, partition: _Partition, rows_max: int) -> PageRead:
         return PageRead(
@@ -300,11 +309,20 @@ class ReadFanOut:
         partition, read = request
         self._rows_held -= read.rows_max
         self._pages_received += 1
+        self._learn_size(page)
         if partition.lane.is_done or partition.error is not None:
             return
         self._rows_held += len(page)
         partition.lane.take_in(partition, page)
         self._rows_held -= partition.lane.harvest()
+
+    def _learn_size(self, page: Page) -> None:
+        if page.cursor is not None:
+            # There is more than was asked for: pages to come may well be full.
+            self._rows_asked = self._page_rows
+        elif self._is_cramped:
+            least = max(2 * len(page), ROWS_ASKED_MIN, self._rows_asked * 7 // 8)
+            self._rows_asked = min(least, self._rows_asked)
 
     def on_error(self, request: PageRequest, error: TreeringError, now_s: float) -> None:
         """Take a failure: retry the page later, or give the partition up.
