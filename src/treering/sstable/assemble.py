@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,9 +16,6 @@ from treering.sstable.version import FormatVersion
 _MURMUR3: Final = "Murmur3Partitioner"
 
 Keys = tuple[bytes, bytes]
-
-# Files whose rows are of the same partitions begin and end with the same keys.
-_token = functools.lru_cache(maxsize=32)(token_of)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,8 +90,8 @@ def facts_of(parts: SSTableParts) -> SSTableFacts:
         rows=stats.rows,
         columns_set=stats.columns_set,
         has_partition_deletions=stats.has_partition_deletions,
-        first_token=_token(first_key) if is_murmur and first_key is not None else None,
-        last_token=_token(last_key) if is_murmur and last_key is not None else None,
+        first_token=token_of(first_key) if is_murmur and first_key is not None else None,
+        last_token=token_of(last_key) if is_murmur and last_key is not None else None,
         first_key=first_key,
         last_key=last_key,
         key_type=header.key_type,

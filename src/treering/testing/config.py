@@ -60,6 +60,12 @@ MODULE_FLAGS: Final = (
     *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENS),
 )
 
+QUICK_JVM: Final = ("-XX:TieredStopAtLevel=1",)
+"""The first compiler alone: a tool is over before the second one pays."""
+
+SHIPPED_JVM: Final = ("-ea",)
+"""What Cassandra's own scripts give to its tools."""
+
 _TOOLS_LOGBACK: Final = "logback-tools.xml"
 _NODETOOL_LOGBACK: Final = "logback-nodetool.xml"
 _LOGBACK: Final = """<configuration>
@@ -257,13 +263,13 @@ def tool_command(
     java: Path,
     jars: Sequence[Path],
     node_folder: Path,
+    jvm: Sequence[str] = QUICK_JVM,
 ) -> list[str]:
     """Return the command line of a class in ``org.apache.cassandra.tools``, then its arguments."""
     name, *args = tool
     is_nodetool = name == "NodeTool"
     return [
-        # The first compiler alone: a tool is over before the second one pays.
-        *(str(java), "-Xmx256M", "-XX:TieredStopAtLevel=1", "-XX:+PerfDisableSharedMem"),
+        *(str(java), "-Xmx256M", "-XX:+PerfDisableSharedMem", *jvm),
         *MODULE_FLAGS,
         *(release_of(plan.settings.version).nodetool_flags if is_nodetool else ()),
         *_folder_flags(node_folder, logback=_NODETOOL_LOGBACK if is_nodetool else _TOOLS_LOGBACK),

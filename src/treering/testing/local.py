@@ -22,6 +22,8 @@ from typing import Any, Final, Self
 
 from treering.errors import UsageError
 from treering.testing.config import (
+    QUICK_JVM,
+    SHIPPED_JVM,
     DATACENTER,
     RingPlan,
     RingSettings,
@@ -324,8 +326,13 @@ class LocalCassandra:
         """
         self.nodetool("flush", keyspace, *tables, node=node)
 
-    def sstablemetadata(self, *files: Path | str) -> str:
+    def sstablemetadata(self, *files: Path | str, is_as_shipped: bool = False) -> str:
         """Run ``sstablemetadata`` over data files and return what it printed.
+
+        Args:
+            *files: Data.db files.
+            is_as_shipped: Whether to give the JVM the options that Cassandra's own script gives,
+                rather than those under which it ends soonest.
 
         Raises:
             NodeError: It failed; the message holds its output.
@@ -333,7 +340,14 @@ class LocalCassandra:
         Cost:
             A JVM, about one second, and then little a file.
         """
-        return self._run_tool(self._node(0), "SSTableMetadataViewer", *map(str, files))
+        java, jars = self._programs()
+        return self._node(0).run_tool(
+            "SSTableMetadataViewer",
+            *map(str, files),
+            java=java,
+            jars=jars,
+            jvm=SHIPPED_JVM if is_as_shipped else QUICK_JVM,
+        )
 
     def delete(self) -> None:
         """Stop the ring and remove what it wrote; the folder too if nothing else is in it."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from treering.testing.config import (
+    QUICK_JVM,
     RingPlan,
     daemon_command,
     render_logback,
@@ -155,7 +156,14 @@ class LocalNode:
             raise NodeError(f"node {self.index} has gone and its ports are not free: {self.ports}")
         return ended.pid
 
-    def run_tool(self, tool: str, *args: str, java: Path, jars: Sequence[Path]) -> str:
+    def run_tool(
+        self,
+        tool: str,
+        *args: str,
+        java: Path,
+        jars: Sequence[Path],
+        jvm: Sequence[str] = QUICK_JVM,
+    ) -> str:
         """Run a class of ``org.apache.cassandra.tools`` and return what it printed.
 
         Raises:
@@ -165,7 +173,12 @@ class LocalNode:
         try:
             ran = subprocess.run(
                 tool_command(
-                    self.plan, (tool, *args), java=java, jars=jars, node_folder=self.folder
+                    self.plan,
+                    (tool, *args),
+                    java=java,
+                    jars=jars,
+                    node_folder=self.folder,
+                    jvm=jvm,
                 ),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
