@@ -22,9 +22,9 @@ from typing import Any, Final, Self
 
 from treering.errors import UsageError
 from treering.testing.config import (
+    DATACENTER,
     QUICK_JVM,
     SHIPPED_JVM,
-    DATACENTER,
     RingPlan,
     RingSettings,
     storage_flag,
