@@ -87,11 +87,15 @@ def batches_of(spec: TableSpec, write: PartitionWrite) -> Iterator[tuple[Segment
         return
     columns = tuple((spec.column(name), data) for name, data in write.columns.items())
     whole = Batch(write.series, write.ts, columns, write.write_us)
+    # Event times ascend: where both ends lie in one segment, all do.
+    ends = [segment_of(int(ts) // spec.precision.per_s, length_s) for ts in write.ts[[0, -1]]]
+    if ends[0] == ends[1]:
+        yield ends[0], whole
+        return
     starts_s = segment_starts_s(write.ts, length_s, spec.precision)
     edges = [0, *(np.flatnonzero(np.diff(starts_s)) + 1).tolist(), len(write)]
     for first, end in pairwise(edges):
-        batch = whole if end - first == len(write) else whole.take(slice(first, end))
-        yield segment_of(int(starts_s[first]), length_s), batch
+        yield segment_of(int(starts_s[first]), length_s), whole.take(slice(first, end))
 
 
 def _without_empty(write: PartitionWrite) -> PartitionWrite:
