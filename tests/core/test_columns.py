@@ -349,3 +349,14 @@ def test_joining_nothing_keeps_the_type(column_type: ColumnType) -> None:
     assert concat_columns([], column_type).values.dtype == column_type.dtype
     one = empty_column(column_type)
     assert concat_columns([one], column_type) is one
+
+
+@pytest.mark.parametrize("column_type", list(ColumnType))
+def test_what_was_passed_may_change_while_its_values_are_on_their_way(
+    column_type: ColumnType,
+) -> None:
+    given = np.array([1, 0]).astype(column_type.dtype)
+    if column_type is ColumnType.TEXT:
+        given[:] = ["a", "b"]
+    column, _ = parse_column(given, Column("c", column_type))
+    assert not np.shares_memory(column.values, given)

@@ -114,7 +114,8 @@ def parse_column(values: Any, column: Column) -> tuple[ColumnData, BoolArray]:
         column: Name and type.
 
     Returns:
-        The column, and a mask of refused readings (their values are unspecified).
+        The column, in memory of its own, and a mask of refused readings (their values are
+        unspecified).
 
     Raises:
         UsageError: Not one-dimensional, or of a kind that the type never takes.
@@ -234,7 +235,7 @@ def _convert(array: npt.NDArray[Any], column: Column) -> tuple[npt.NDArray[Any],
         case ColumnType.BOOLEAN:
             if kind != "b":
                 raise _wrong_kind(column, str(array.dtype), array[:1])
-            return array, none
+            return array.copy(), none
         case ColumnType.INT | ColumnType.BIGINT:
             if kind not in "iuf":
                 raise _wrong_kind(column, str(array.dtype), array[:1])

@@ -159,6 +159,8 @@ class Permits:
         return unsubscribe
 
     def _take_listeners(self) -> list[Callable[[], None]]:
+        if not self._listeners:
+            return []
         # As many as there is room for: to wake all for one permit would be a stampede.
         room = min(self.limit - self._in_flight, len(self._listeners))
         return [self._listeners.popitem(last=False)[1] for _ in range(room)]
