@@ -75,6 +75,8 @@ class WriteInputs:
 
     def codes(self) -> npt.NDArray[np.int64]:
         """Return the place in ``series`` of the series of each reading."""
+        if len(self.series) == 1:
+            return np.zeros(len(self), dtype=np.int64)
         return np.repeat(np.arange(len(self.series)), np.diff(self.edges))
 
     def take(self, order: npt.NDArray[np.int64]) -> WriteInputs:
@@ -106,7 +108,9 @@ def inputs_of_one(readings: WriteInput) -> WriteInputs:
 
 def edges_of_codes(codes: npt.NDArray[np.integer], count: int) -> npt.NDArray[np.int64]:
     """Return where each of ``count`` codes starts in codes that ascend, and where the last ends."""
-    return np.searchsorted(codes, np.arange(count + 1)).astype(np.int64)
+    if not len(codes):
+        return np.zeros(count + 1, dtype=np.int64)
+    return codes.searchsorted(np.arange(count + 1)).astype(np.int64)
 
 
 def order_of_codes(codes: npt.NDArray[np.integer]) -> npt.NDArray[np.int64] | None:

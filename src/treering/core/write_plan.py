@@ -238,8 +238,7 @@ def _reasons(spec: TableSpec, inputs: WriteInputs, now_ts: int) -> npt.NDArray[n
     }
     reason = np.full(len(inputs), -1, dtype=np.int8)
     for kind, holds in tests.items():
-        if holds.any():
-            reason[(reason < 0) & holds] = REASONS.index(kind)
+        reason[(reason < 0) & holds] = REASONS.index(kind)
     return reason
 
 
@@ -330,12 +329,12 @@ def _cuts_of(
     placed = _placed(spec, inputs.series, ts, code, widths)
     ttl_s = _lifetimes_s(spec, ts, now_ts)
     is_start = np.ones(len(ts), dtype=np.bool_)
-    is_start[1:] = (np.diff(code) | np.diff(placed.piece) | np.diff(placed.start_s)) != 0
+    is_start[1:] = _changes(code) | _changes(placed.piece) | _changes(placed.start_s)
     # Event time ascends, so pieces and their buckets do; a lifetime may fall within a bucket.
-    if bool((~is_start[1:] & (np.diff(ttl_s) < 0)).any()):
+    if bool((~is_start[1:] & (ttl_s[1:] < ttl_s[:-1])).any()):
         order = np.lexsort((ts, ttl_s, placed.start_s, placed.piece, code))
         kept, ttl_s = kept[order], ttl_s[order]
-    is_start[1:] |= np.diff(ttl_s) != 0
+    is_start[1:] |= _changes(ttl_s)
     starts = np.flatnonzero(is_start)
     return _Cuts(
         kept=kept,
@@ -344,6 +343,12 @@ def _cuts_of(
         buckets=_buckets_of(placed, starts),
         ttl_s=ttl_s[starts].tolist(),
     )
+
+
+def _changes(values: npt.NDArray[np.int64]) -> BoolArray:
+    """Return whether each value but the first differs from the one before it."""
+    changes: BoolArray = values[1:] != values[:-1]
+    return changes
 
 
 def _placed(
@@ -385,7 +390,7 @@ def _buckets_of(placed: Placed, places: npt.NDArray[np.intp]) -> list[Bucket]:
 def _partition_writes(inputs: WriteInputs, cuts: _Cuts, write_us: int) -> Iterator[PartitionWrite]:
     """Yield a write for each cut; they share memory."""
     ts, columns = inputs.ts, dict(inputs.columns)
-    if not np.array_equal(cuts.kept, np.arange(len(ts))):
+    if len(cuts.kept) < len(ts) or bool((cuts.kept != np.arange(len(ts))).any()):
         ts = ts[cuts.kept]
         columns = {name: data.take(cuts.kept) for name, data in columns.items()}
     edges = itertools.pairwise([*cuts.starts.tolist(), len(ts)])
@@ -422,8 +427,8 @@ def _plans_of(
         inputs.series,
         itertools.pairwise(edges_of_codes(cuts.code, count).tolist()),
         itertools.pairwise(edges_of_codes(code[refused], count).tolist()),
-        np.bincount(code[floored], minlength=count).tolist(),
-        np.bincount(code[repeats], minlength=count).tolist(),
+        _counts(code[floored], count),
+        _counts(code[repeats], count),
         strict=True,
     )
     for name, sent, left, floored_count, repeats_count in per_series:
@@ -438,6 +443,12 @@ def _plans_of(
             floored=floored_count,
             repeats=repeats_count,
         )
+
+
+def _counts(codes: npt.NDArray[np.int64], count: int) -> list[int]:
+    """Return how often each of ``count`` codes stands there."""
+    # Most often there is nothing to count, and a write of one reading has no time for it.
+    return np.bincount(codes, minlength=count).tolist() if len(codes) else [0] * count
 
 
 def _lifetimes_s(spec: TableSpec, ts: npt.NDArray[np.int64], now_ts: int) -> npt.NDArray[np.int64]:

@@ -140,10 +140,12 @@ def groups_of(writes: Iterator[PartitionWrite], rows_max: int) -> Iterator[Write
 
 def group_bytes(group: WriteGroup) -> int:
     """Return about how many bytes a group holds while it is in flight."""
-    size = 0
-    for write in group:
-        size += write.ts.nbytes
-        for data in write.columns.values():
-            # Text is counted at 64 bytes a value: its length would cost a pass over every value.
-            size += len(data) * 64 if data.values.dtype.hasobject else data.values.nbytes
-    return size
+    return sum(len(write) * _row_bytes(write) for write in group)
+
+
+def _row_bytes(write: PartitionWrite) -> int:
+    # Text is counted at 64 bytes a value: its true length would cost a pass over every value.
+    return 8 + sum(
+        64 if data.values.dtype == object else data.values.itemsize
+        for data in write.columns.values()
+    )
