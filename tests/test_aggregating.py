@@ -119,6 +119,7 @@ def test_no_readings_are_kept_so_their_number_bounds_nothing(table: treering.Tab
         ({"tz": "UTC", "origin": "now"}, "tz and origin without every"),
         ({"empty": "null"}, "empty without every"),
         ({"every": "5m"}, "every without agg"),
+        ({"every": "7x"}, "'7x'"),
         ({"every": "5m", "agg": []}, "no aggregate is named"),
         ({"every": "5m", "agg": "avg"}, "'avg' is not an aggregate"),
         ({"every": 300, "agg": "mean"}, "has no unit|not a length"),

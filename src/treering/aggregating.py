@@ -87,6 +87,8 @@ class StepRequest:
                     cli_hint="say how long a step is, such as --every 5m",
                 )
             return
+        if isinstance(self.every, str) and not has_calendar_unit(self.every):
+            parse_duration_s(self.every)  # What is wrong by itself is said first.
         if self.agg is None:
             raise UsageError(
                 "every without agg: nothing says what becomes of the readings of a step",

@@ -303,6 +303,9 @@ def test_what_is_in_already_is_said_where_an_import_stops(run: Run, table: str) 
     files = ("good.csv", "empty.csv")
     said = run("import", table, *files, "--now", NOW, exit_code=2).stderr
     assert f"1 reading of this import is in {table} so far" in said
+    Path("good.csv").write_text(f"{GOOD}a,2026-11-30T12:00:01Z,1\n")
+    said = run("import", table, *files, "--now", NOW, exit_code=2).stderr
+    assert f"2 readings of this import are in {table} so far" in said
     said = run("import", table, *reversed(files), "--now", NOW, exit_code=2).stderr
     assert f"nothing of this import is in {table} so far" in said
 

@@ -344,3 +344,7 @@ def test_a_damaged_catalog_is_not_something_to_move_away(run: Run, filled: str, 
     said = run("info", exit_code=1).stderr
     assert "without it nothing in the store can be used" in said
     assert "goes on" not in said
+
+
+def test_seal_says_nothing_beside_its_result(run: Run, table: str) -> None:
+    assert run("seal", table).stderr == ""

@@ -234,3 +234,14 @@ def test_plan_reads_back_as_a_record_and_prints_what_it_decided() -> None:
     document = adopt_to_json(plan)
     assert document["layout"]["bucket"] == {"column": "b", "type": "text", "form": "{bucket}"}
     assert document["sampled"]["rows"] == 200
+
+
+def test_a_table_without_a_bucket_is_not_warned_of_its_width() -> None:
+    foreign = table_of(("s", "text"))
+    times = tuple(NOW_S * 1_000 - back * 1_000 for back in range(100))
+    sample = Sample(partitions=(SampledPartition(key=("s-1",), times=times),))
+    plan = plan_of(foreign, sample, bucket="none", rate_hz=10.0)
+    assert {verdict.id for verdict in plan.spec.design.verdicts} >= {"bucket"}
+    text = render_adopt(plan)
+    assert "none: a partition holds a whole series" in text
+    assert " bucket: " not in text

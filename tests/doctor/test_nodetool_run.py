@@ -102,7 +102,9 @@ def test_a_command_that_fails_is_quoted_by_its_line_that_says_why() -> None:
 
 
 def test_a_command_that_is_not_there_is_named() -> None:
-    with pytest.raises(EngineError, match="through nosuchtool cannot be started: No such file"):
+    with pytest.raises(
+        EngineError, match="through /bin/nosuchtool cannot be started: No such file"
+    ):
         command("/bin/nosuchtool", "{node}").run("n", "tablestats", timeout_s=30)
 
 

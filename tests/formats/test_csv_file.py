@@ -232,6 +232,14 @@ def test_times_as_numbers_have_the_stated_unit(field: str, unit: str, expected: 
         ("ts,ts,value\n", {"series_name": "a"}, "2 columns named 'ts'", "different names"),
         ("series,ts,v\n", {"columns": {"x": "value"}}, "no column 'x' for the values", "--column"),
         ("series,ts,v\n", {"columns": {"v": "nope"}}, "'r' has no column 'nope'", "columns are"),
+        (
+            "series;ts;value\na;2026-11-30;1\n",
+            {},
+            "is one column, 'series;ts;value'",
+            "--delimiter ';'",
+        ),
+        ("series\tts\tvalue\n", {}, "is one column", "--delimiter '\\t'"),
+        ("series,ts,value\n", {"delimiter": ";"}, "not separated by ';'", "--delimiter ','"),
         (b"\xff\xfes\x00", {}, "UTF-16", "iconv"),
     ],
 )

@@ -53,6 +53,14 @@ def test_up_status_down_and_up_again_keep_the_data(folder: Path) -> None:
         f"node 0  127.0.0.1:{ring.port}  up, process {ring.pid()}\n",
     )
 
+    told = run(
+        "nodetool", "--node", "127.0.0.1", "tablestats", "-F", "json", "plant", folder=folder
+    )
+    assert told.returncode == 0, told.stderr
+    assert '"plant"' in told.stdout
+    assert run("nodetool", "--node", "9", "flush", folder=folder).returncode == 2
+    assert run("nodetool", "nosuchcommand", folder=folder).returncode == 1
+
     stopped = run("down", folder=folder)
     assert stopped.returncode == 0
     assert "stopped 1 of 1 nodes" in stopped.stdout

@@ -229,8 +229,11 @@ def _told(report: ImportReport, table: str, files: list[str], *, as_json: bool) 
         yield
     except BaseException:
         if not as_json and (report.accepted or len(files) > 1):
-            what = render_count(report.accepted, "reading") if report.accepted else "nothing"
-            print_note(f"stopped before the end: {what} of this import is in {table} so far")
+            what = "nothing"
+            if report.accepted:
+                what = render_count(report.accepted, "reading")
+            verb = "are" if report.accepted > 1 else "is"
+            print_note(f"stopped before the end: {what} of this import {verb} in {table} so far")
         raise
 
 

@@ -45,8 +45,11 @@ def seal(
 
 def _progress() -> Any:
     """Return a context that gives what shows how far it came, on a terminal's error stream."""
-    from contextlib import contextmanager
+    import sys
+    from contextlib import contextmanager, nullcontext
 
+    if not sys.stderr.isatty():
+        return nullcontext(None)  # A bar that nobody sees leaves an empty line.
     from rich.console import Console
     from rich.progress import Progress
 

@@ -86,6 +86,9 @@ def _lines(plan: AdoptPlan) -> Iterator[str]:
     yield "notes"
     yield from (f"  {note}" for note in plan.notes)
     for verdict in spec.design.verdicts:
+        # The width of a table without a bucket is only how a read goes through it.
+        if verdict.id == "bucket" and layout.bucket is None:
+            continue
         if verdict.severity in ("warning", "error"):
             yield f"  {verdict.severity} {verdict.id}: {verdict.why}"
     yield "steps"

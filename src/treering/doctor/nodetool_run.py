@@ -92,7 +92,7 @@ class NodetoolCommand:
             if not _ARGUMENT.fullmatch(arg):
                 raise UsageError(f"{arg!r} is not put into a command: it is no plain name")
         words = [word.replace(PLACE, named) for word in self.words]
-        what = f"nodetool {args[0] if args else ''} through {os.path.basename(words[0])}"
+        what = f"nodetool {args[0] if args else ''} through {words[0]}"
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as said:
             code = _run([*words, *args], out=out, said=said, what=what, timeout_s=timeout_s)
             notices = _text_of(said, _SAID_BYTES_MAX)

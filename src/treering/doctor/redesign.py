@@ -231,9 +231,9 @@ def render_redesign(found: Redesign) -> str:
         row = "  ".join(text.ljust(width) for text, width in zip(cells, widths, strict=True))
         lines.append(f"  {row}  {ways[one.change]}".rstrip())
     rows = rows_of(design.workload.sizing_rate_hz, design.bucket.length_s)
-    lines.append(
-        f"a bucket of one {design.bucket} holds {rows:,} rows, {render_bytes(design.bucket_bytes)}"
-    )
+    wide = design.bucket.value
+    bucket = wide if wide[0].isdecimal() else f"one {wide}"
+    lines.append(f"a bucket of {bucket} holds {rows:,} rows, {render_bytes(design.bucket_bytes)}")
     if found.alters:
         lines += ["what can be altered, for new writes", *found.alters]
     if any(one.change == "migrate" for one in found.compared):

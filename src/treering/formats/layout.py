@@ -133,6 +133,8 @@ def plan_layout(
         UsageError: A column that the file or the table does not have, or a name that stands
             twice in the file.
     """
+    if names is not None:
+        _check_delimiter(names, mapping.delimiter, path)
     time = mapping.time or TIME_NAME
     series = None if mapping.series_name is not None else (mapping.series or SERIES_NAME)
     values = _values(mapping, spec, names, {time, series}, path)
@@ -158,6 +160,25 @@ def plan_layout(
         ),
         delimiter=mapping.delimiter,
     )
+
+
+_DELIMITERS: Final = (";", "\t", ",", "|")
+
+
+def _check_delimiter(names: Sequence[str], delimiter: str, path: str) -> None:
+    """Refuse a header of one column that holds another usual delimiter."""
+    if len(names) != 1:
+        return
+    (name,) = names
+    others = [one for one in _DELIMITERS if one != delimiter and one in name]
+    if others:
+        best = max(others, key=name.count)
+        shown = "\\t" if best == "\t" else best
+        raise UsageError(
+            f"the header of {path} is one column, {name!r}: it is not separated by {delimiter!r}",
+            hint=f"say what stands between its fields: --delimiter '{shown}'",
+            delimiter=best,
+        )
 
 
 def _values(

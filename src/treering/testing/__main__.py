@@ -1,7 +1,8 @@
-"""``python -m treering.testing up|down|status``: a ring that outlives the command."""
+"""``python -m treering.testing up|down|status|nodetool``: a ring that outlives the command."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -83,6 +84,27 @@ def status(folder: FolderOption = None) -> None:
         print(f"node {node}  {ring.contact_points[node]}:{ring.port}  {state}")
     if not all(state.startswith("up") for state in states):
         raise typer.Exit(EXIT_FAILED)
+
+
+@app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+def nodetool(
+    arguments: Annotated[
+        list[str], typer.Argument(metavar="ARGUMENT…", help="What nodetool is told.")
+    ],
+    folder: FolderOption = None,
+    node: Annotated[str, typer.Option(help="A node's number, from 0, or its address.")] = "0",
+) -> None:
+    """Run nodetool on a node, with arguments as they stand: flush, tablehistograms, repair…"""
+    ring = LocalCassandra.attach(_folder_or_default(folder))
+    numbers = {str(number): number for number in range(ring.nodes)}
+    numbers |= {address: number for number, address in enumerate(ring.contact_points)}
+    if node not in numbers:
+        raise UsageError(
+            f"the ring has no node {node!r}", hint=f"its nodes are {', '.join(numbers)}"
+        )
+    command = [*ring.nodetool_command(numbers[node]), *arguments]
+    # What it prints and how it ends is nodetool's own.
+    raise typer.Exit(subprocess.run(command, check=False).returncode)
 
 
 def _running_ring(place: Path, nodes: int) -> LocalCassandra | None:
