@@ -244,4 +244,6 @@ def test_a_node_that_hangs_or_is_down_costs_its_own_facts_alone(
             assert told[address].histograms is not None
         every = [*facts.missing, *table.missing]
         assert {missing.node for missing in every} == {cassandra_ring.contact_points[2]}
+        # What a printed command needs to come back here.
+        assert table.address == made.url.replace(f"/{made.keyspace}", "", 1)
     assert "put {node} into it" in missing_in(alone)["nodetool"]

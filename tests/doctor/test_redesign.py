@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 
 import pytest
@@ -17,14 +18,19 @@ from tests.doctor.checks.tables import (
     days,
     histograms,
     node,
+    ours,
     percentiles,
+    planned,
     schema,
     sstable,
     table,
     twcs,
 )
-from treering.doctor.facts import TableStats
+from treering.cli.redesign import split_table
+from treering.doctor.checks import check_table
+from treering.doctor.facts import ColumnFacts, TableStats
 from treering.doctor.redesign import plan_redesign, redesign_to_json, render_redesign
+from treering.doctor.thresholds import Thresholds
 from treering.errors import UsageError
 
 DAILY = "series text, day date"
@@ -193,3 +199,75 @@ def test_the_rate_is_that_of_the_rows(width_s: int, rows: int, series: int) -> N
     load = plan_redesign(facts).workload
     assert load.rate_hz == pytest.approx(rows / width_s, rel=0.01)
     assert load.series_count == pytest.approx(series, rel=0.01, abs=1)
+
+
+def test_rows_that_are_not_one_an_event_time_are_refused_with_what_names_a_series() -> None:
+    facts = table(schema(key="sensor text", clustering="metric text, ts timestamp"))
+    with pytest.raises(UsageError, match="clusters by metric, ts: its rows are not one") as caught:
+        plan_redesign(facts, rate_hz=1.0)
+    assert "take sensor, metric together as what names a series" in caught.value.hint
+
+
+def test_a_table_without_an_event_time_is_refused() -> None:
+    facts = table(schema(key="sensor text", clustering="name text"))
+    with pytest.raises(UsageError, match="no clustering column is a time"):
+        plan_redesign(facts, rate_hz=1.0)
+
+
+def test_the_doctor_does_not_send_such_a_table_to_a_command_that_refuses_it() -> None:
+    facts = table(schema(key="sensor text", clustering="metric text, ts timestamp"))
+    (one,) = (f for f in check_table(facts, Thresholds()).findings if f.id == "unbounded-partition")
+    assert one.commands == ("treering design --rate RATE_OF_ONE --retention 30d",)
+    assert "metric belongs to what names a series" in one.cure
+
+
+def test_what_a_copy_changes_beside_is_said() -> None:
+    facts = table(schema(key="site text, sensor int", clustering="id timeuuid"))
+    found = plan_redesign(facts, rate_hz=1.0)
+    assert "ts bigint" in found.create
+    told = render_redesign(found)
+    assert "the key site, sensor becomes series, bucket: what names a series in it goes" in told
+    assert "id timeuuid becomes ts bigint, us since 1970" in told
+    assert "within one microsecond" in told
+    assert redesign_to_json(found)["notes"] == list(found.notes)
+
+
+def test_columns_that_a_copy_would_lose_are_said() -> None:
+    found = schema(key="series text", clustering="ts bigint")
+    blob = ColumnFacts(name="picture", type="blob")
+    facts = table(replace(found, columns=(*found.columns, blob)))
+    notes = plan_redesign(facts, rate_hz=1.0).notes
+    assert "not in the new table: picture" in notes
+    assert "ts bigint becomes ts timestamp, milliseconds" in notes
+    assert any("what is finer is lost" in note for note in notes)
+
+
+def test_a_table_of_treering_is_asked_for_no_rate_that_its_comment_says() -> None:
+    made = ours(planned(0.1), node(None))
+    found = plan_redesign(made)
+    assert found.workload.rate_hz == 0.1
+    assert found.sources[0] == "rate 6/min a series: as the design in its comment says"
+    assert (found.alters, found.create) == ((), "")
+    # Averages and histograms are beside it, and stated rates before it.
+    stats = TableStats(partition_bytes_mean=86_400 * 39)
+    averaged = plan_redesign(ours(planned(0.1), node(None, stats=stats)))
+    assert averaged.workload.rate_hz == 0.1
+    assert "by estimate" in averaged.sources[0]
+    assert plan_redesign(made, rate_hz=3.0).workload.rate_hz == 3.0
+
+
+def test_commands_name_the_cluster_that_was_looked_at() -> None:
+    known = replace(
+        table(schema(key="series text")), address="cassandra://10.0.0.5:9043?local_dc=dc1"
+    )
+    (one,) = (f for f in check_table(known, Thresholds()).findings if f.id == "unbounded-partition")
+    assert one.commands == (
+        "treering design --table 'cassandra://10.0.0.5:9043/plant/readings?local_dc=dc1'",
+    )
+    address = shlex.split(one.commands[0])[-1]
+    assert split_table(address)[1:] == ("plant", "readings")
+    unknown = replace(known, address="")
+    (one,) = (
+        f for f in check_table(unknown, Thresholds()).findings if f.id == "unbounded-partition"
+    )
+    assert one.commands == ("treering design --table cassandra://HOST/plant/readings",)

@@ -13,7 +13,13 @@ from treering.core.sizing import row_bytes_of
 from treering.core.units import Precision, render_duration, render_rate
 from treering.core.workload import COMPRESSION_RATIO_DEFAULT, Workload
 from treering.doctor.checks.key_shape import KeyShape, key_shape_of
-from treering.doctor.checks.known import has_deletes, server_of, ttl_s_of, version_of
+from treering.doctor.checks.known import (
+    design_in_comment,
+    has_deletes,
+    server_of,
+    ttl_s_of,
+    version_of,
+)
 from treering.doctor.facts import NodeFacts, SchemaFacts, TableFacts
 from treering.doctor.rates import Rates, rates_of
 from treering.errors import UsageError
@@ -80,7 +86,19 @@ def _told(
     def row_bytes() -> int:
         return row_bytes_of(columns, has_ttl=ttl_s_of(facts) is not None, span_s=None)
 
-    return rates_of(facts, schema, node, row_bytes=row_bytes)
+    found = rates_of(facts, schema, node, row_bytes=row_bytes)
+    design = design_in_comment(facts)
+    if design is None or (found is not None and found.is_measured):
+        return found
+    # What a table was made for goes before what averages and histograms make of it.
+    load = design.workload
+    seen = "" if found is None else f"; by estimate {render_rate(found.mean_hz)}, {found.source}"
+    return Rates(
+        mean_hz=load.rate_hz,
+        peak_hz=load.peak_rate_hz,
+        series=load.series_count if found is None else found.series,
+        source=f"as the design in its comment says{seen}",
+    )
 
 
 def _row_bytes(files: tuple[SSTableFacts, ...]) -> float | None:

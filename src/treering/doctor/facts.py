@@ -220,6 +220,8 @@ class TableFacts:
         schema: None where neither CQL nor any file tells.
         nodes: One entry a node; at least one.
         missing: What could not be collected for this table.
+        address: The cluster's address without a keyspace and without secrets; empty where only
+            files are known.
     """
 
     keyspace: str
@@ -227,6 +229,7 @@ class TableFacts:
     schema: SchemaFacts | None
     nodes: tuple[NodeFacts, ...]
     missing: tuple[Missing, ...] = ()
+    address: str = ""
 
     @property
     def name(self) -> str:

@@ -85,6 +85,7 @@ def _joined(tables: Sequence[TableFacts]) -> TableFacts:
         schema=schema,
         nodes=tuple(_merged(some) for _, some in sorted(nodes.items())),
         missing=tuple(missing.keys()),
+        address=next((table.address for table in tables if table.address), ""),
     )
 
 

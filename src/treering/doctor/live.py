@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit, urlunsplit
 
@@ -83,7 +83,8 @@ def collect_live(
     target = render_url(settings.url).replace(f"/{_EVERY}", f"/{place}", 1)
     link = open_link(settings, environ=environ)
     try:
-        cluster = _Cluster(link=link, target=target, timeout_s=timeout_s)
+        address = urlunsplit(urlsplit(render_url(settings.url))._replace(path=""))
+        cluster = _Cluster(link=link, target=target, address=address, timeout_s=timeout_s)
         return cluster.collect(chosen, table, command)
     finally:
         link.close()
@@ -104,6 +105,7 @@ class _Cluster:
 
     link: Link
     target: str
+    address: str
     timeout_s: float
     missing: list[Missing] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
@@ -123,7 +125,10 @@ class _Cluster:
             self.missing.extend(one.missing)
         return ClusterFacts(
             target=self.target,
-            tables=tuple(_table_of(name, schemas[name], seen, others) for name in sorted(schemas)),
+            tables=tuple(
+                replace(_table_of(name, schemas[name], seen, others), address=self.address)
+                for name in sorted(schemas)
+            ),
             missing=tuple(self.missing),
             left_out=tuple(sorted(self.left_out)),
         )

@@ -49,6 +49,7 @@ class Rates:
         series: How many there are; None where nobody tells.
         source: Where it comes from, in words.
         floor: Why the true rate may be higher, in words; empty where it is as stated.
+        is_measured: Whether rows were counted over their own event times; else it is estimated.
     """
 
     mean_hz: float
@@ -56,6 +57,7 @@ class Rates:
     series: int | None = None
     source: str = "as stated"
     floor: str = ""
+    is_measured: bool = False
 
 
 def rates_of(
@@ -156,6 +158,7 @@ def _rates_by_time(parts: Sequence[Part], shape: KeyShape) -> Rates | None:
         source=f"{render_count(rows, 'row')} in {render_count(round(partitions), 'partition')}"
         f"{in_buckets}, event times over {render_duration(round(all_s))}",
         floor="some buckets between the first and the last are empty" if is_sparse else "",
+        is_measured=True,
     )
 
 

@@ -6,7 +6,7 @@ asked for, never guessed; a key and an order cannot be altered, so they are neve
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from treering.core.bucket import BucketWidth
 from treering.core.choices import OVER_PARTITIONED_BYTES, candidate_of, rows_of
 from treering.core.ddl import render_create_table
 from treering.core.design import Design, plan_design
-from treering.core.units import render_bytes, render_duration
+from treering.core.units import Precision, render_bytes, render_duration
 from treering.core.workload import Strategy, Workload
 from treering.doctor.carried import workload_of
 from treering.doctor.checks.commands import alter_table, render_map
@@ -50,6 +50,7 @@ class Redesign:
         compared: What the table has beside what the design asks for.
         alters: The statements that change what can be changed in place; none where nothing.
         create: The statement of the table that a copy would go to; empty where none is needed.
+        notes: What a copy changes beside, in words; none without ``create``.
     """
 
     table: str
@@ -59,6 +60,7 @@ class Redesign:
     compared: tuple[Compared, ...]
     alters: tuple[str, ...]
     create: str
+    notes: tuple[str, ...] = ()
 
 
 def plan_redesign(facts: TableFacts, *, rate_hz: float | None = None) -> Redesign:
@@ -69,7 +71,8 @@ def plan_redesign(facts: TableFacts, *, rate_hz: float | None = None) -> Redesig
         rate_hz: Readings a second of one series, where the facts cannot tell or shall not.
 
     Raises:
-        UsageError: The schema is not known, or nothing tells the rate.
+        UsageError: The schema is not known, its rows are not one an event time, or nothing tells
+            the rate.
         DesignError: No design fits the workload.
     """
     if facts.schema is None or facts.schema.options is None:
@@ -77,10 +80,12 @@ def plan_redesign(facts: TableFacts, *, rate_hz: float | None = None) -> Redesig
             f"the schema of {facts.name} is not known, so there is nothing to compare with",
             hint="give a cluster, cassandra://host/keyspace/table, rather than files alone",
         )
+    shape = key_shape_of(facts)
+    _check_rows(facts, facts.schema, shape)
     workload, sources = workload_of(facts, facts.schema, rate_hz)
     design = plan_design(workload, now_s=now_s_of(facts))
-    shape = key_shape_of(facts)
     compared = _compared(facts.schema, design, shape)
+    create = _create(facts, design, compared)
     return Redesign(
         table=facts.name,
         workload=workload,
@@ -88,8 +93,53 @@ def plan_redesign(facts: TableFacts, *, rate_hz: float | None = None) -> Redesig
         design=design,
         compared=compared,
         alters=_alters(facts, facts.schema, design),
-        create=_create(facts, design, compared),
+        create=create,
+        notes=tuple(_copy_notes(facts.schema, shape, design)) if create else (),
     )
+
+
+def _check_rows(facts: TableFacts, schema: SchemaFacts, shape: KeyShape) -> None:
+    """Refuse a table whose rows are not one an event time: a copy would lose some of them."""
+    named = ", ".join(column.label for column in schema.clustering)
+    if shape.time is None:
+        raise UsageError(
+            f"{facts.name} clusters by {named or 'nothing'}: no clustering column is a time",
+            hint="only tables that cluster by event time hold series of readings",
+        )
+    if len(schema.clustering) == 1:
+        return
+    beside = [column for column in schema.clustering if column != shape.time]
+    series = ", ".join(column.label for column in (*schema.partition_key, *beside))
+    raise UsageError(
+        f"{facts.name} clusters by {named}: its rows are not one an event time, and a table that "
+        f"is keyed by series and time alone would keep one of them for each {shape.time.label}",
+        hint=f"take {series} together as what names a series, and plan for the rate of one of "
+        "them: treering design --rate RATE --retention TIME",
+    )
+
+
+def _copy_notes(schema: SchemaFacts, shape: KeyShape, design: Design) -> Iterator[str]:
+    """Yield what is another in the new table, beside what the design changes."""
+    assert shape.time is not None
+    names = [column.label for column in schema.partition_key]
+    if names != ["series", "bucket"]:
+        one = "what names a series in it goes" if len(names) > 1 else "it goes"
+        yield f"the key {', '.join(names)} becomes series, bucket: {one} into series, a text"
+    kind = "timestamp" if design.workload.precision is Precision.MS else "bigint"
+    time = shape.time
+    if (time.label, time.type) != ("ts", kind):
+        unit = {"timestamp": "milliseconds", "bigint": f"{design.workload.precision} since 1970"}
+        yield f"{time.label} {time.type} becomes ts {kind}, {unit[kind]}"
+    if time.type == "timeuuid":
+        yield (
+            "two rows of a series within one microsecond, which a timeuuid tells apart, would be "
+            "one row: count them before the copy"
+        )
+    elif time.type != kind:
+        yield "what is finer is lost: two rows of a series at one such instant would be one row"
+    kept = {column.name for column in design.workload.columns}
+    if lost := [column.label for column in schema.columns if column.name not in kept]:
+        yield f"not in the new table: {', '.join(lost)}"
 
 
 # What the table has
@@ -239,6 +289,7 @@ def render_redesign(found: Redesign) -> str:
     if any(one.change == "migrate" for one in found.compared):
         lines.append("a key and an order cannot be altered: copy the readings to a new table")
         lines += [found.create + ";"] if found.create else []
+        lines += [f"  {note}" for note in found.notes]
     if all(one.change in ("none", "fits") for one in found.compared):
         lines.append("it has what its design asks for; nothing is left to do")
     return "\n".join(lines)
@@ -256,5 +307,6 @@ def redesign_to_json(found: Redesign) -> dict[str, Any]:
         ],
         "alters": list(found.alters),
         "create": found.create,
+        "notes": list(found.notes),
         "design": found.design.to_json(),
     }

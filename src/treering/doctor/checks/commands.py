@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
+from urllib.parse import quote as quote_url
 
 from treering.core.ddl import quote
 from treering.core.layout import quoted
@@ -76,6 +77,35 @@ def nodetool(command: str, facts: TableFacts, *options: str) -> str:
     """Return a nodetool command on a table, for a shell."""
     parts = ["nodetool", command, *options, facts.keyspace, facts.table]
     return " ".join(shlex.quote(part) for part in parts)
+
+
+def table_address(facts: TableFacts) -> str:
+    """Return a table's address for a shell; HOST stands in it where only files are known."""
+    return _address(facts, facts.keyspace, facts.table)
+
+
+def store_address(facts: TableFacts) -> str:
+    """Return the address of the store that a table of treering is in, for a shell."""
+    return _address(facts, facts.keyspace)
+
+
+def _address(facts: TableFacts, *names: str) -> str:
+    base, mark, options = (facts.address or "cassandra://HOST").partition("?")
+    path = "/".join(quote_url(name, safe="") for name in names)
+    return shlex.quote(f"{base}/{path}{mark}{options}")
+
+
+def design_commands(facts: TableFacts) -> tuple[str, ...]:
+    """Return the command that plans another table for what a table carries.
+
+    Rows that are not one an event time belong to more series than the key says, and nothing in
+    the table tells the rate of one of them.
+    """
+    if facts.schema is None or len(facts.schema.clustering) < 2:
+        return (f"treering design --table {table_address(facts)}",)
+    ttl_s = facts.schema.default_ttl_s
+    kept = "TIME" if ttl_s is None else render_duration(ttl_s) if ttl_s else "forever"
+    return (f"treering design --rate RATE_OF_ONE --retention {kept}",)
 
 
 def rewrite_cost(

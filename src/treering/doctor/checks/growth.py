@@ -15,8 +15,8 @@ from treering.doctor.checks.budget import (
     numbers_of,
     size_text,
 )
-from treering.doctor.checks.commands import copy_cost
-from treering.doctor.checks.key_shape import KeyShape
+from treering.doctor.checks.commands import copy_cost, design_commands
+from treering.doctor.checks.key_shape import KeyShape, key_shape_of
 from treering.doctor.checks.known import live_bytes_of, now_s_of, ttl_s_of
 from treering.doctor.checks.sizes import PartitionSizes, bound_of, write_span_s
 from treering.doctor.facts import NodeFacts, TableFacts
@@ -117,13 +117,27 @@ def check_growth(
             consequence="reads, compaction and repair of that partition get slower with every "
             "reading, every file of every window holds a part of it, and it is never finished",
             cure="put a bucket of event time into the key, as the design says: a key cannot be "
-            "altered, so that needs a new table, writes to both, and the history copied",
-            commands=(f"treering design --table cassandra://HOST/{facts.keyspace}/{facts.table}",),
+            "altered, so that needs a new table, writes to both, and the history copied"
+            + _clustered_text(facts),
+            commands=design_commands(facts),
             cost=copy_cost(facts),
             facts=_growth_facts(worst, growth, budget),
             impact_bytes=live_bytes_of(facts),
         )
     ]
+
+
+def _clustered_text(facts: TableFacts) -> str:
+    """Return what becomes of rows that are not one an event time; empty where they are."""
+    assert facts.schema is not None
+    if len(facts.schema.clustering) < 2:
+        return ""
+    shape = key_shape_of(facts)
+    beside = [column.label for column in facts.schema.clustering if column != shape.time]
+    return (
+        f". Its rows are not one an event time: {', '.join(beside)} belongs to what names a "
+        "series, and goes into the partition key; plan for the rate of one such series"
+    )
 
 
 def _held_s(facts: TableFacts) -> int | None:

@@ -11,7 +11,13 @@ from collections.abc import Callable
 from typing import Final
 
 from treering.core.twcs import RESOLUTION_PER_S
-from treering.doctor.checks.commands import FREE, alter_compaction, nodetool, rewrite_cost
+from treering.doctor.checks.commands import (
+    FREE,
+    alter_compaction,
+    design_commands,
+    nodetool,
+    rewrite_cost,
+)
 from treering.doctor.checks.known import (
     DTCS,
     LCS,
@@ -139,7 +145,7 @@ def _date_tiered(facts: TableFacts, thresholds: Thresholds) -> Finding | None:
         "Cassandra 5.0 does not have the class any more: the table stops an upgrade",
         cure="change to TimeWindowCompactionStrategy with 20 to 40 windows over the TTL; files "
         "that span several windows stay until their newest reading expires",
-        commands=(f"treering design --table cassandra://HOST/{facts.keyspace}/{facts.table}",),
+        commands=design_commands(facts),
         cost=rewrite_cost(facts, thresholds, what="what falls into one window"),
         impact_bytes=live_bytes_of(facts),
     )

@@ -6,7 +6,7 @@ from treering.core.ddl import quote, render_alter_table
 from treering.core.design import Design
 from treering.core.units import render_duration
 from treering.core.workload import Strategy
-from treering.doctor.checks.commands import alter_table, copy_cost
+from treering.doctor.checks.commands import alter_table, copy_cost, design_commands
 from treering.doctor.checks.key_shape import key_shape_of
 from treering.doctor.checks.known import comment_problem, design_in_comment
 from treering.doctor.checks.lint_options import AGGRESSIVE
@@ -45,7 +45,7 @@ def _ascending(facts: TableFacts, thresholds: Thresholds) -> Finding | None:
         "readings lie",
         cure="declare the order descending in the new table that the missing bucket asks for; the "
         "order of a table cannot be altered",
-        commands=(f"treering design --table cassandra://HOST/{facts.keyspace}/{facts.table}",),
+        commands=design_commands(facts),
         cost=copy_cost(facts),
     )
 

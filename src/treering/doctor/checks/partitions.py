@@ -21,7 +21,7 @@ from treering.doctor.checks.budget import (
     numbers_of,
     size_text,
 )
-from treering.doctor.checks.commands import FREE, copy_cost
+from treering.doctor.checks.commands import FREE, copy_cost, design_commands, store_address
 from treering.doctor.checks.growth import check_growth
 from treering.doctor.checks.key_shape import KeyShape, key_shape_of
 from treering.doctor.checks.known import live_bytes_of, now_s_of
@@ -156,11 +156,10 @@ def _narrower_text(budget: Budget) -> str:
 
 def _narrower_commands(facts: TableFacts, budget: Budget) -> tuple[str, ...]:
     if budget.design is None:
-        return (f"treering design --table cassandra://HOST/{facts.keyspace}/{facts.table}",)
+        return design_commands(facts)
     widths = list(BucketWidth)
     narrower = widths[max(widths.index(budget.design.bucket) - 1, 0)]
-    store = f"cassandra://HOST/{facts.keyspace}"
-    return (f"treering set-bucket {facts.table} SERIES {narrower} --store {store}",)
+    return (f"treering set-bucket {facts.table} SERIES {narrower} --store {store_address(facts)}",)
 
 
 def _narrower_cost(facts: TableFacts, budget: Budget) -> Cost:
@@ -250,8 +249,7 @@ def _are_slices(found: PartitionSizes, thresholds: Thresholds) -> bool:
 
 def _wider_commands(facts: TableFacts, budget: Budget) -> tuple[str, ...]:
     if budget.design is None:
-        return (f"treering design --table cassandra://HOST/{facts.keyspace}/{facts.table}",)
+        return design_commands(facts)
     widths = list(BucketWidth)
     wider = widths[min(widths.index(budget.design.bucket) + 1, len(widths) - 1)]
-    store = f"cassandra://HOST/{facts.keyspace}"
-    return (f"treering set-bucket {facts.table} SERIES {wider} --store {store}",)
+    return (f"treering set-bucket {facts.table} SERIES {wider} --store {store_address(facts)}",)
