@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import treering
 from tests.cli.conftest import NOW, Run, document
 
 
@@ -318,7 +321,27 @@ def test_a_folder_says_its_own_bytes_and_nothing_of_what_cassandra_can_store(
 ) -> None:
     text = run("create", "r", "--rate", "5/s", "--retention", "180d", "--dry-run").stdout
     assert "refused from" not in text
-    assert "a reading takes about 37 B in a folder" in text
+    assert "a reading takes about 37 B in a folder as a row, at most about 8 B packed" in text
+    assert "a file holds" not in text
+
+
+def test_what_a_reading_takes_in_a_folder_is_what_it_takes(run: Run, store: str) -> None:
+    text = run("create", "hourly", "--rate", "1/h", "--retention", "365d").stdout
+    (least,) = re.findall(r"a file holds 12d and has at least 36.9 kB: (\d+) B a reading", text)
+    run("create", "fast", "--rate", "1/s", "--retention", "365d")
+    now = np.datetime64("now", "ms")
+    values = np.random.default_rng(1).normal(size=100_000)
+    with treering.open(store) as place:
+        hours, seconds = np.timedelta64(1, "h"), np.timedelta64(1, "s")
+        place.table("hourly").write("s", now - np.arange(8_000) * hours, value=np.ones(8_000))
+        place.table("fast").write("s", now - np.arange(100_000) * seconds, value=values)
+    held = {
+        name: json.loads(run("info", name, "--json").stdout)["disk_bytes"] / count
+        for name, count in (("hourly", 8_000), ("fast", 100_000))
+    }
+    assert held["hourly"] == pytest.approx(int(least), rel=0.15)
+    # Noise, which does not repeat, is the most that a packed double takes.
+    assert 6 < held["fast"] <= 8
 
 
 def test_a_store_below_a_file_names_that_file(run: Run, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 FOLDER_SHARE: Final = 1.2
 """Bytes of a reading in a folder over those of an uncompressed row on Cassandra, as measured."""
+
+FILE_BYTES_MIN: Final = 9 * 4_096
+"""What a file of a segment takes with a single reading in it: nine pages, as measured."""
 
 Outcome = Literal["made", "was there", "planned"]
 
@@ -177,11 +181,7 @@ def _print(plan: CreatePlan, outcome: Outcome, *, is_folder: bool) -> None:
         f"{render_bytes(design.bucket_bytes)}, kept {kept}, {window}"
     )
     if is_folder:
-        cassandra = design.row_bytes * design.workload.compression_ratio
-        print(
-            f"a reading takes about {design.row_bytes * FOLDER_SHARE:.0f} B in a folder "
-            f"(on Cassandra, compressed, {cassandra:.0f} B)"
-        )
+        print("\n".join(_folder_lines(plan)))
     if outcome == "planned":
         # Plain, not wrapped: statements are there to be copied.
         print("\nsteps", *map(_step, plan.steps), "\nverdicts", sep="\n")
@@ -195,6 +195,31 @@ def _print(plan: CreatePlan, outcome: Outcome, *, is_folder: bool) -> None:
     ]
     if verdicts:
         print_rich(Padding(render_verdicts(verdicts), (0, 0, 0, 2), expand=False))
+
+
+def _folder_lines(plan: CreatePlan) -> Iterator[str]:
+    """Yield what a reading takes: as a row, packed, and by the least that a file takes."""
+    from treering.core.segment import segment_length_s
+    from treering.core.sizing import TEXT_BYTES_DEFAULT
+    from treering.core.units import render_bytes, render_count, render_duration
+
+    design = plan.design
+    load = design.workload
+    cassandra = design.row_bytes * load.compression_ratio
+    packed = sum(column.type.fixed_bytes or TEXT_BYTES_DEFAULT for column in load.columns)
+    yield (
+        f"a reading takes about {design.row_bytes * FOLDER_SHARE:.0f} B in a folder as a row, "
+        f"at most about {packed} B packed,"
+    )
+    yield f"as all but the newest are (on Cassandra, compressed, {cassandra:.0f} B)"
+    segment_s = segment_length_s(plan.spec)
+    readings = max(load.rate_hz * segment_s * load.series_count, 1.0)
+    if packed * readings < FILE_BYTES_MIN:
+        yield (
+            f"a file holds {render_duration(segment_s)} and has at least "
+            f"{render_bytes(FILE_BYTES_MIN)}: {FILE_BYTES_MIN / readings:,.0f} B a reading of "
+            f"{render_count(load.series_count, 'series', 'series')}"
+        )
 
 
 def _step(step: str) -> str:
