@@ -170,6 +170,13 @@ def _create(demo: Demo) -> tuple[Table, Table]:
     for plan in (temperature, load):
         demo.screen.text(f"table {plan.spec.name}")
         demo.screen.design(plan.design)
+    if "://" not in demo.place:
+        demo.screen.text(
+            "A folder refuses no lifetime, so its tables are planned as for Cassandra 5.0 in\n"
+            "storage mode NONE, which stores expiry until 2106. treering design plans for the\n"
+            "mode that a server has by default, CASSANDRA_4, whose expiry ends in 2038, unless it\n"
+            "is told --storage-mode NONE.\n"
+        )
     return demo.store.create_from(temperature), demo.store.create_from(load)
 
 

@@ -143,7 +143,7 @@ def render_parts(facts: TableInfo) -> Any:
     return render_table(heads, rows, right=1)
 
 
-_HEADS: Final = {"disk_bytes": "on disk", "bytes_a_reading": "B each"}
+_HEADS: Final = {"disk_bytes": "on disk", "bytes_a_reading": "B/reading"}
 
 
 def _cell(name: str, value: Any) -> str:
