@@ -22,7 +22,7 @@ def test_the_demo_runs_twice_and_keeps_what_it_made(tmp_path: Path) -> None:
         assert "read equals written, bit for bit: 8,758 temperatures and 10 readings" in text
         assert "15 parts left" in text
         assert "treering design plans for the" in text
-        assert "B/reading" in text
+        assert "B each: the bytes of a file for each of its readings" in text
         assert "31 files of" in text
         assert "4,392 readings are inside the retention now" in text
         for name in ("temperature.png", "load.png"):

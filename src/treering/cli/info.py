@@ -140,10 +140,15 @@ def render_parts(facts: TableInfo) -> Any:
         names.remove("start")
     rows = [[_cell(name, part.get(name)) for name in names] for part in facts.parts]
     heads = [_HEADS.get(name, name.removesuffix("_bytes")) for name in names]
-    return render_table(heads, rows, right=1)
+    table = render_table(heads, rows, right=1)
+    if "bytes_a_reading" not in names:
+        return table
+    from rich.console import Group
+
+    return Group(table, "B each: the bytes of a file for each of its readings")
 
 
-_HEADS: Final = {"disk_bytes": "on disk", "bytes_a_reading": "B/reading"}
+_HEADS: Final = {"disk_bytes": "on disk", "bytes_a_reading": "B each"}
 
 
 def _cell(name: str, value: Any) -> str:

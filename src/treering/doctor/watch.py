@@ -94,7 +94,7 @@ def why_no_sample(facts: TableFacts) -> str:
         return "; ".join(reasons)
     silent = [node.node for node in facts.nodes if _live_bytes(node) is None]
     if silent or not facts.nodes:
-        return f"{listed(silent)} told none: name its data folder"
+        return f"{listed(silent)} told none: name its data folder, or its datacentre's address"
     sizeless = sum(one.data_bytes is None for node in facts.nodes for one in node.files or ())
     return f"the size of {render_count(sizeless, 'file')} is not known" if sizeless else ""
 
