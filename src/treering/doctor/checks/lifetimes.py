@@ -39,6 +39,8 @@ RATIO_SAYS: Final = (
     "reaches 2 and is no share of the disk"
 )
 
+OFF_TOO: Final = "; read repair, which would write old rows into new windows, goes off with it"
+
 
 def find_lifetimes(
     facts: TableFacts, nodes: Sequence[NodeFiles], thresholds: Thresholds
@@ -185,6 +187,7 @@ def _size_tiered(
         seen.append(f"the droppable tombstone ratio is {ratio:.3g} ({RATIO_SAYS})")
     ttl_s = ttl_s_of(facts) or 0
     window = plan_window(ttl_s)
+    off = read_repair_off(facts)
     windows: dict[str, str] = {
         "class": TWCS,
         "compaction_window_unit": window.unit,
@@ -205,9 +208,9 @@ def _size_tiered(
         cure=f"for rows that only expire, TWCS with windows of {window.text}; with deletes or "
         "overwrites, UnifiedCompactionStrategy on Cassandra 5. Risk: a change of strategy rewrites "
         "nothing by itself, so the large files of today count as one window and stay until their "
-        "newest row has expired",
+        "newest row has expired" + (OFF_TOO if off else ""),
         # With windows, read repair would be the next finding.
-        commands=alter_compaction(facts, without=(), beside=read_repair_off(facts), **windows),
+        commands=alter_compaction(facts, without=(), beside=off, **windows),
         cost=Cost(
             text="nothing is rewritten at once; the disk holds the files of today"
             + (f" ({render_bytes(total)})" if total else "")

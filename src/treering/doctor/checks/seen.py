@@ -44,7 +44,7 @@ def why_files_hide(facts: TableFacts, harm: str) -> list[str]:
 
     Args:
         facts: The table.
-        harm: What an unseen file may do, in words that follow "and".
+        harm: What an unseen file may do, in words that follow "which" and "the rest".
     """
     reasons = []
     if unread := unread_of(facts):
