@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import numpy as np
 import pytest
+from cassandra.cluster import Session
 from typer.testing import CliRunner
 
 import treering
@@ -85,3 +87,34 @@ def test_what_a_table_has_stands_beside_what_its_rate_asks_for(
     assert by_second["workload"]["rate_hz"] == pytest.approx(1, rel=0.01)
     assert by_second["sources"][0].endswith("of 1d, event times over 33m20s")
     assert by_second["alters"] == []
+
+
+@pytest.mark.cassandra
+def test_the_command_that_the_doctor_prints_runs_as_it_stands(
+    cassandra_keyspace: str, cassandra_session: Session
+) -> None:
+    place, _, options = cassandra_keyspace.partition("?")
+    keyspace = place.rpartition("/")[2]
+    for name, clustering in (("nobucket", "ts"), ("twoclu", "metric, ts")):
+        cassandra_session.execute(
+            f"CREATE TABLE {keyspace}.{name} (sensor text, metric text, ts timestamp, value double,"
+            f" PRIMARY KEY (sensor, {clustering}))"
+        )
+    found = CliRunner().invoke(app, ["doctor", "check", cassandra_keyspace, "--json"])
+    commands = {
+        one["table"].partition(".")[2]: one["commands"][0]
+        for one in json.loads(found.stdout)["findings"]
+        if one["id"] == "unbounded-partition"
+    }
+    program, *words = shlex.split(commands["nobucket"])
+    assert program == "treering"
+    designed = CliRunner().invoke(app, [*words, "--rate", "1/s"])
+    assert designed.exit_code == 0, designed.stderr
+    assert f"CREATE TABLE {keyspace}.nobucket_new" in designed.stdout
+    # A copy by series and time alone would keep one row of all metrics of an instant.
+    assert "--table" not in commands["twoclu"]
+    refused = ["design", "--table", f"{place}/twoclu?{options}", "--rate", "1/s"]
+    result = CliRunner().invoke(app, refused)
+    assert result.exit_code == 2
+    assert "clusters by metric, ts" in result.stderr
+    assert "CREATE TABLE" not in result.stdout
