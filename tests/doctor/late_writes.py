@@ -41,7 +41,9 @@ TABLES: Final[dict[str, tuple[int, str]]] = {
     "split": (9 * HOUR_S, "read_repair = 'NONE' AND memtable_flush_period_in_ms = 500"),
 }
 FLUSHED: Final = ("streamed", "split")
-SERIES: Final = 200  # So many that each node has some of them first.
+SERIES: Final = {"hinted": 24, "read": 24, "streamed": 24, "split": 200}
+"""How many series a table has: of one so many that each node is the first replica of some."""
+
 MISSED: Final = 6
 BOUND_S: Final = 120.0
 
@@ -91,10 +93,10 @@ class LateWrites:
         self.write(TABLES, 0)
         self._read_repair()
         self.ring.nodetool("repair", "-full", self.keyspace, "streamed")
+        self.ring.nodetool("repair", "-pr", self.keyspace, "split")
         self.wait(self._has_hints)
         self.ring.flush(self.keyspace, node=AWAY)
         self.ring.nodetool("repair", self.keyspace, "hinted")
-        self.ring.nodetool("repair", "-pr", self.keyspace, "split")
         self.wait(lambda: all(file.pending_repair is None for file in self.files()))
 
     def _write_missed(self) -> None:
@@ -105,8 +107,8 @@ class LateWrites:
             self.ring.pause(AWAY)
             try:
                 for name in others:
-                    self.write([name], TABLES[name][0], MISSED, through=1)
-                self.write(["hinted"], TABLES["hinted"][0], MISSED, through=0)
+                    self.write([name], TABLES[name][0], through=1)
+                self.write(["hinted"], TABLES["hinted"][0], through=0)
                 # When the hints are there, all that was sent has expired on its way.
                 self.wait(lambda: any((self.ring.folder / "node0" / "hints").glob("*.hints")))
             finally:
@@ -115,10 +117,11 @@ class LateWrites:
             self.ring.nodetool("enablehandoff", node=1)
         self.wait(lambda: self.ring.nodetool("status").count("UN ") == 3)
 
-    def write(
-        self, names: Iterable[str], age_s: int, series: int = SERIES, *, through: int | None = None
-    ) -> None:
-        """Write a row of each series as if it had come in time: to all nodes, or through one."""
+    def write(self, names: Iterable[str], age_s: int, *, through: int | None = None) -> None:
+        """Write a row of each series as if it had come in time.
+
+        To all nodes; or a few of the series through one node, whoever else may get them.
+        """
         at_s = self.now_s - age_s
         futures = []
         for name in names:
@@ -130,7 +133,7 @@ class LateWrites:
             statement.consistency_level = level
             rows = [
                 (f"p{n}", self._day(age_s), at_s * 1_000, 1.5, at_s * 1_000_000, TTL_S - age_s)
-                for n in range(series)
+                for n in range(SERIES[name] if through is None else MISSED)
             ]
             profile = through or EXEC_PROFILE_DEFAULT
             futures += [
@@ -177,7 +180,7 @@ class LateWrites:
         table = f"{self.keyspace}.hinted"
         lines = self.ring.nodetool("tablestats", table, node=AWAY).splitlines()
         (cells,) = [line.split(":")[1] for line in lines if "Memtable cell count" in line]
-        return int(cells) >= SERIES + MISSED
+        return int(cells) >= SERIES["hinted"] + MISSED
 
     def wait(self, condition: Callable[[], Any]) -> None:
         """Wait until a condition holds."""
