@@ -213,6 +213,8 @@ class ReadFanOut:
         self._permits = permits
         self._partial = partial
         self._attempts_max = attempts_max
+        # What is read as one fails as one: whoever wants the rest of it reads one by one.
+        joined_max = 1 if partial else joined_max
         by_series = {name: list(reads) for name, reads in groupby(plan.reads, _series_of)}
         self._lanes = [
             _Lane(name, _joined(reads, joined_max), plan.limit) for name, reads in by_series.items()
