@@ -1,6 +1,6 @@
 """Kill writers of the embedded engine at random moments: does an acknowledged reading ever go?
 
-    python tests/engine/kill_writer.py --kills 200
+    python -m tests.engine.kill_writer --kills 200
 
 Each round starts writers on one store, which seal now and then, and beside them a process that
 expires segments all the time (every third round) or one that seals all rows all the time (all

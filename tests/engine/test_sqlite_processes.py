@@ -200,9 +200,11 @@ def test_forked_child_and_its_parent_both_keep_what_they_write(tmp_path: Path) -
 
 
 def test_killed_writers_lose_nothing_that_was_acknowledged() -> None:
-    script = Path(__file__).parent / "kill_writer.py"
     done = subprocess.run(
-        [sys.executable, str(script), "--kills", "15", "--seed", str(os.getpid())],
+        [
+            *(sys.executable, "-m", "tests.engine.kill_writer"),
+            *("--kills", "15", "--seed", str(os.getpid())),
+        ],
         cwd=ROOT,
         env=ENVIRONMENT,
         capture_output=True,
