@@ -114,9 +114,9 @@ class CassandraEngine(SeriesPart):
 
     name = "cassandra"
     write_rows_max = WRITE_ROWS_MAX
-    # Each partition is a request of its own: a batch over several would burden one coordinator.
     page_rows_max = 50_000
     joined_max = 1
+    # Each partition is a request of its own: a batch over several would burden one coordinator.
     group_rows_max = 0
     leaves_tombstones = True
 
