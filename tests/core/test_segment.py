@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from tests.core.design_cases import DAY_S, planned
 from treering.core.segment import (
     Segment,
+    cut_at_segments,
     is_segment_expired,
     segment_length_s,
     segment_of,
-    segment_starts_s,
 )
 from treering.core.table import TableSpec
 from treering.core.units import MONTH_S, TIME_END_S, TIME_MIN_S, Precision
@@ -35,12 +35,16 @@ def test_segments_tile_time(ts_s: int, length_s: int) -> None:
 def test_array_of_times_gets_the_segments_that_each_time_gets(
     seconds: list[int], length_s: int, precision: Precision, ticks: int
 ) -> None:
-    times = [
+    times = sorted(
         min(max(s * precision.per_s + ticks % precision.per_s, precision.ts_min), precision.ts_end)
         for s in seconds
-    ]
-    starts = segment_starts_s(np.array(times, dtype=np.int64), length_s, precision)
-    assert starts.tolist() == [segment_of(ts // precision.per_s, length_s).start_s for ts in times]
+    )
+    cuts = list(cut_at_segments(np.array(times, dtype=np.int64), length_s, precision))
+    starts = [segment.start_s for segment, part in cuts for _ in times[part]]
+    assert starts == [segment_of(ts // precision.per_s, length_s).start_s for ts in times]
+    # Each segment once, its times together and in their order.
+    assert len({segment for segment, _ in cuts}) == len(cuts)
+    assert [ts for _, part in cuts for ts in times[part]] == times
 
 
 @given(SECONDS, LENGTHS, SECONDS, st.integers(1, 9_000 * DAY_S))

@@ -50,12 +50,7 @@ class ExactSum:
         )
 
     def __add__(self, other: ExactSum) -> ExactSum:
-        exponent = min(self.exponent, other.exponent)
-        return ExactSum.from_parts(
-            (self.whole << (self.exponent - exponent))
-            + (other.whole << (other.exponent - exponent)),
-            exponent,
-        )
+        return ExactSum.of((self, other))
 
     def __float__(self) -> float:
         """Return the nearest double; infinite beyond the largest."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,12 +36,18 @@ def segment_of(ts_s: int, length_s: int) -> Segment:
     return Segment(start_s, start_s + length_s)
 
 
-def segment_starts_s(
+def cut_at_segments(
     ts: npt.NDArray[np.int64], length_s: int, precision: Precision
-) -> npt.NDArray[np.int64]:
-    """Return the segment start, in epoch seconds, of every event time: the array twin."""
-    ts_s = ts // precision.per_s
-    return ts_s - ts_s % length_s
+) -> Iterator[tuple[Segment, slice]]:
+    """Yield each segment that ascending event times touch, with the part of them that it holds."""
+    per_s, first = precision.per_s, 0
+    while first < len(ts):
+        segment = segment_of(int(ts[first]) // per_s, length_s)
+        # The end of a segment may lie beyond what 64 bits hold, a time does not.
+        end_ts = segment.end_s * per_s
+        end = len(ts) if int(ts[-1]) < end_ts else int(np.searchsorted(ts, end_ts))
+        yield segment, slice(first, end)
+        first = end
 
 
 def is_segment_expired(segment: Segment, *, now_s: int, retention_s: int | None) -> bool:

@@ -101,11 +101,16 @@ class Page:
     stats: tuple[BlockStats, ...] = ()
 
     def __len__(self) -> int:
-        return sum(len(ts) for ts, _ in self.parts)
+        return rows_in(self.parts)
 
     def head(self, rows: int) -> Page:
         """Return the first readings of the page."""
         return Page(head_of(self.parts, rows), self.cursor, self.stats)
+
+
+def rows_in(parts: Iterable[PagePart]) -> int:
+    """Return how many readings some parts have together."""
+    return sum(len(ts) for ts, _ in parts)
 
 
 def head_of(parts: Sequence[PagePart], rows: int) -> tuple[PagePart, ...]:

@@ -340,14 +340,8 @@ class LocalCassandra:
         Cost:
             A JVM, about one second, and then little a file.
         """
-        java, jars = self._programs()
-        return self._node(0).run_tool(
-            "SSTableMetadataViewer",
-            *map(str, files),
-            java=java,
-            jars=jars,
-            jvm=SHIPPED_JVM if is_as_shipped else QUICK_JVM,
-        )
+        jvm = SHIPPED_JVM if is_as_shipped else QUICK_JVM
+        return self._run_tool(self._node(0), "SSTableMetadataViewer", *map(str, files), jvm=jvm)
 
     def delete(self) -> None:
         """Stop the ring and remove what it wrote; the folder too if nothing else is in it."""
@@ -375,9 +369,11 @@ class LocalCassandra:
     def _programs(self) -> tuple[Path, tuple[Path, ...]]:
         return find_java(), cassandra_jars(self.version, progress=self._progress)
 
-    def _run_tool(self, node: LocalNode, tool: str, *args: str) -> str:
+    def _run_tool(
+        self, node: LocalNode, tool: str, *args: str, jvm: Sequence[str] = QUICK_JVM
+    ) -> str:
         java, jars = self._programs()
-        return node.run_tool(tool, *args, java=java, jars=jars)
+        return node.run_tool(tool, *args, java=java, jars=jars, jvm=jvm)
 
     def _open_folder(self) -> None:
         """Make the folder, or go on with the ring that it holds."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy.typing as npt
 from treering.core.columns import ColumnData
 from treering.core.fold import CellColumn, Cells
 from treering.core.schema import Column
-from treering.core.segment import Segment, segment_length_s, segment_of, segment_starts_s
+from treering.core.segment import Segment, cut_at_segments, segment_length_s
 from treering.core.table import TableSpec
 from treering.core.write_plan import PartitionWrite
 from treering.engine.protocol import Page, PagePart, PageRead, head_of
@@ -81,21 +80,13 @@ class Batch:
 
 def batches_of(spec: TableSpec, write: PartitionWrite) -> Iterator[tuple[Segment, Batch]]:
     """Yield the parts of a write, cut at the edges of segments."""
-    length_s = segment_length_s(spec)
     write = _without_empty(write)
     if not len(write):
         return
     columns = tuple((spec.column(name), data) for name, data in write.columns.items())
     whole = Batch(write.series, write.ts, columns, write.write_us)
-    # Event times ascend: where both ends lie in one segment, all do.
-    ends = [segment_of(int(ts) // spec.precision.per_s, length_s) for ts in write.ts[[0, -1]]]
-    if ends[0] == ends[1]:
-        yield ends[0], whole
-        return
-    starts_s = segment_starts_s(write.ts, length_s, spec.precision)
-    edges = [0, *(np.flatnonzero(np.diff(starts_s)) + 1).tolist(), len(write)]
-    for first, end in pairwise(edges):
-        yield segment_of(int(starts_s[first]), length_s), whole.take(slice(first, end))
+    for segment, part in cut_at_segments(write.ts, segment_length_s(spec), spec.precision):
+        yield segment, whole.take(part)
 
 
 def _without_empty(write: PartitionWrite) -> PartitionWrite:
@@ -119,10 +110,10 @@ def page_of(found: Sequence[PagePart], stats: Sequence[BlockStats], read: PageRe
 
     Of the blocks that answered, those behind the last reading of the page are left to the next.
     """
-    parts = tuple(found)
-    if sum(len(ts) for ts, _ in parts) <= read.rows_max:
-        return Page(parts, stats=tuple(stats))
-    parts = head_of(parts, read.rows_max)
+    whole = Page(tuple(found), stats=tuple(stats))
+    if len(whole) <= read.rows_max:
+        return whole
+    parts = head_of(found, read.rows_max)
     cursor = int(parts[-1][0][-1])
     return Page(
         parts,

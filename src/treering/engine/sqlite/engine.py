@@ -36,6 +36,7 @@ from treering.engine.protocol import (
     SealReport,
     TableInfo,
     WidthNews,
+    rows_in,
 )
 from treering.engine.sqlite.batches import Batch, batches_of, page_of
 from treering.engine.sqlite.block_table import SealRules, StoredBlock
@@ -528,7 +529,7 @@ class SqliteEngine:
             rows, answered = there
             found += rows
             stats += answered
-            wanted -= sum(len(ts) for ts, _ in rows)
+            wanted -= rows_in(rows)
             if not wanted:
                 break
         if not table_folder(self.folder, spec).is_dir():
