@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from treering.core.columns import BoolArray, ColumnData, concat_columns
+from treering.core.columns import ColumnData, concat_columns
 from treering.core.schema import ColumnType
 from treering.core.table import TableSpec
 from treering.core.write_input import WriteInputs, edges_of_codes, order_of_codes
@@ -239,7 +239,7 @@ def _with_earlier_columns(readings: WriteInputs, spec: TableSpec) -> WriteInputs
     if all(data.present is None for data in readings.columns.values()):
         return readings
     # Only readings that will be written give values, and only such ones take them.
-    good = readings.timed & ~readings.unfit & _any_present(readings)
+    good = readings.timed & ~readings.unfit & readings.has_value()
     if spec.finer == "refuse":
         good &= ~readings.finer
     codes = readings.codes()
@@ -253,13 +253,6 @@ def _with_earlier_columns(readings: WriteInputs, spec: TableSpec) -> WriteInputs
     first = np.maximum.accumulate(np.where(is_first, np.arange(len(rows)), 0))
     filled = {name: _filled(data, rows, first) for name, data in readings.columns.items()}
     return replace(readings, columns=filled)
-
-
-def _any_present(readings: WriteInputs) -> BoolArray:
-    there = np.zeros(len(readings), dtype=np.bool_)
-    for data in readings.columns.values():
-        there |= data.mask()
-    return there
 
 
 def _filled(

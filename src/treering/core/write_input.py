@@ -79,6 +79,15 @@ class WriteInputs:
             return np.zeros(len(self), dtype=np.int64)
         return np.repeat(np.arange(len(self.series)), np.diff(self.edges))
 
+    def has_value(self) -> BoolArray | np.bool_:
+        """Return whether each reading has a value in some column; one answer where it is one."""
+        there: BoolArray | np.bool_ = np.False_
+        for data in self.columns.values():
+            if data.present is None:
+                return np.True_
+            there = there | data.present
+        return there
+
     def take(self, order: npt.NDArray[np.int64]) -> WriteInputs:
         """Return the readings in another order, in which series must stand together as before."""
         return replace(
@@ -111,6 +120,18 @@ def edges_of_codes(codes: npt.NDArray[np.integer], count: int) -> npt.NDArray[np
     if not len(codes):
         return np.zeros(count + 1, dtype=np.int64)
     return codes.searchsorted(np.arange(count + 1)).astype(np.int64)
+
+
+def codes_at(edges: npt.NDArray[np.int64], places: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+    """Return the code of each place, where codes ascend and start at edges."""
+    return edges.searchsorted(places, side="right").astype(np.int64) - 1
+
+
+def edges_within(
+    edges: npt.NDArray[np.int64], places: npt.NDArray[np.intp]
+) -> npt.NDArray[np.int64]:
+    """Return where each code starts among some places, which ascend."""
+    return places.searchsorted(edges).astype(np.int64)
 
 
 def order_of_codes(codes: npt.NDArray[np.integer]) -> npt.NDArray[np.int64] | None:

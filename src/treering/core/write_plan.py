@@ -16,14 +16,20 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from treering.core.bucket import Bucket, bucket_end_s
+from treering.core.bucket import Bucket
 from treering.core.columns import BoolArray, ColumnData
-from treering.core.expiry import TTL_MAX_S, ttls_for_ages
 from treering.core.schema import Column
 from treering.core.table import TableSpec
 from treering.core.times import render_ts
-from treering.core.widths import History, Placed, place
-from treering.core.write_input import WriteInput, WriteInputs, edges_of_codes, inputs_of_one
+from treering.core.widths import History
+from treering.core.write_cuts import Cuts, cut
+from treering.core.write_input import (
+    WriteInput,
+    WriteInputs,
+    edges_of_codes,
+    edges_within,
+    inputs_of_one,
+)
 
 Duplicates = Literal["refuse", "first", "last"]
 
@@ -196,15 +202,12 @@ def plan_writes(
     for name in inputs.series:
         layout.values_of(name)
     inputs = _as_stored(spec, inputs)
-    code = inputs.codes()
     reason = _reasons(spec, inputs, now_ts)
-    order = _by_time(inputs.ts, code)
-    if bool((reason >= 0).any()):
-        order = order[reason[order] < 0]
-    kept, repeats = _without_duplicates(inputs, code, order, reason, duplicates)
-    cuts = _cuts_of(spec, inputs, kept, code[kept], now_ts, widths or {})
-    writes = list(_partition_writes(inputs, cuts, write_us))
-    return tuple(_plans_of(spec, inputs, code, reason, cuts, writes, repeats))
+    chosen = _choose(inputs, reason, duplicates)
+    ts = inputs.ts[chosen.places]
+    cuts = cut(spec, inputs.series, ts, chosen.edges, now_ts=now_ts, widths=widths or {})
+    writes = list(_partition_writes(inputs, chosen, ts, cuts, write_us))
+    return tuple(_plans_of(spec, inputs, reason, chosen, cuts, writes))
 
 
 def _as_stored(spec: TableSpec, inputs: WriteInputs) -> WriteInputs:
@@ -220,12 +223,9 @@ def _as_stored(spec: TableSpec, inputs: WriteInputs) -> WriteInputs:
 
 def _reasons(spec: TableSpec, inputs: WriteInputs, now_ts: int) -> npt.NDArray[np.int8]:
     per_s = spec.precision.per_s
-    present = np.zeros(len(inputs), dtype=np.bool_)
-    for data in inputs.columns.values():
-        present |= data.mask()
-    tests: dict[Reason, Any] = {
+    tests: dict[Reason, BoolArray | np.bool_] = {
         Reason.NO_TIME: ~inputs.timed,
-        Reason.FINER: inputs.finer & (spec.finer == "refuse"),
+        Reason.FINER: inputs.finer if spec.finer == "refuse" else np.False_,
         # A lifetime under one second is never sent: it would round to 0, which means for ever.
         Reason.EXPIRED: (
             inputs.ts < spec.oldest_ts(now_ts) + per_s
@@ -234,51 +234,100 @@ def _reasons(spec: TableSpec, inputs: WriteInputs, now_ts: int) -> npt.NDArray[n
         ),
         Reason.FUTURE: inputs.ts > now_ts + spec.future_limit_s * per_s,
         Reason.VALUE: inputs.unfit,
-        Reason.EMPTY: ~present,
+        Reason.EMPTY: ~inputs.has_value(),
     }
     reason = np.full(len(inputs), -1, dtype=np.int8)
     for kind, holds in tests.items():
-        reason[(reason < 0) & holds] = REASONS.index(kind)
+        if holds.any():
+            reason[(reason < 0) & holds] = REASONS.index(kind)
     return reason
 
 
-def _by_time(ts: npt.NDArray[np.int64], code: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Chosen:
+    """Readings to write.
+
+    Attributes:
+        places: Where they stand in the input, by series, then event time; a slice where they
+            stand so already and all are written.
+        edges: Where each series starts among them, and where the last one ends.
+        repeats: How many readings of each series equal one of them.
+    """
+
+    places: slice | npt.NDArray[np.intp]
+    edges: npt.NDArray[np.int64]
+    repeats: list[int]
+
+
+def _choose(inputs: WriteInputs, reason: npt.NDArray[np.int8], duplicates: Duplicates) -> _Chosen:
+    """Return what is written of readings that are not refused; marks collisions in ``reason``."""
+    places, edges = _by_time(inputs), inputs.edges
+    is_good = reason[places] < 0
+    if not is_good.all():
+        places, edges = _picked(places, edges, is_good)
+    ts = inputs.ts[places]
+    is_same = np.zeros(len(ts), dtype=np.bool_)
+    is_same[1:] = ts[1:] == ts[:-1]
+    if not is_same.any():
+        return _Chosen(places=places, edges=edges, repeats=[0] * len(inputs.series))
+    is_same[edges[:-1][edges[:-1] < len(ts)]] = False
+    places = np.arange(len(inputs))[places]
+    is_kept, is_repeat = _of_one_time(inputs, places, is_same, reason, duplicates)
+    repeats = _counts(is_repeat, edges)
+    places, edges = _picked(places, edges, is_kept)
+    return _Chosen(places=places, edges=edges, repeats=repeats)
+
+
+def _by_time(inputs: WriteInputs) -> slice | npt.NDArray[np.intp]:
     """Return places by series, then event time, then place."""
-    if bool(((ts[1:] >= ts[:-1]) | (code[1:] != code[:-1])).all()):
-        return np.arange(len(ts))
-    return np.lexsort((ts, code))
+    falls = inputs.ts[1:] < inputs.ts[:-1]
+    if falls.any():
+        # What a series starts with may be older than what the one before it ends with.
+        inner = inputs.edges[1:-1]
+        falls[inner[(inner > 0) & (inner < len(inputs))] - 1] = False
+        if falls.any():
+            return np.lexsort((inputs.ts, inputs.codes()))
+    return slice(None)
 
 
-def _without_duplicates(
+def _picked(
+    places: slice | npt.NDArray[np.intp], edges: npt.NDArray[np.int64], mask: BoolArray
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+    """Return those of the places for which the mask holds, and where series start among them."""
+    taken = np.flatnonzero(mask)
+    return taken if isinstance(places, slice) else places[taken], edges_within(edges, taken)
+
+
+def _of_one_time(
     inputs: WriteInputs,
-    code: npt.NDArray[np.int64],
-    order: npt.NDArray[np.intp],
+    places: npt.NDArray[np.intp],
+    is_same: BoolArray,
     reason: npt.NDArray[np.int8],
     duplicates: Duplicates,
-) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Return places to write, in the order given, and places that repeat another one.
+) -> tuple[BoolArray, BoolArray]:
+    """Return which readings to write, and which repeat another; marks collisions in ``reason``.
 
-    Marks collisions in ``reason``.
+    Args:
+        inputs: The readings.
+        places: Those to decide on, by series, then event time.
+        is_same: Whether each has series and event time of the one before it.
+        reason: Why readings are refused.
+        duplicates: What becomes of readings with one event time and other values.
     """
-    ts, of = inputs.ts[order], code[order]
-    same_as_before = np.zeros(len(order), dtype=np.bool_)
-    same_as_before[1:] = (ts[1:] == ts[:-1]) & (of[1:] == of[:-1])
-    if not same_as_before.any():
-        return order, order[:0]
-    differs = np.zeros(len(order), dtype=np.bool_)
-    differs[1:] = same_as_before[1:] & ~_equal_rows(inputs, order[1:], order[:-1])
-    group = np.cumsum(~same_as_before) - 1
+    differs = np.zeros(len(places), dtype=np.bool_)
+    differs[1:] = is_same[1:] & ~_equal_rows(inputs, places[1:], places[:-1])
+    group = np.cumsum(~is_same) - 1
     in_conflict = np.zeros(group[-1] + 1, dtype=np.bool_)
     in_conflict[group[differs]] = True
     if duplicates == "refuse":
-        refused = in_conflict[group]
-        reason[order[refused]] = REASONS.index(Reason.COLLISION)
-        return order[~same_as_before & ~refused], order[same_as_before & ~refused]
-    keep = ~same_as_before
+        is_refused = in_conflict[group]
+        reason[places[is_refused]] = REASONS.index(Reason.COLLISION)
+        return ~is_same & ~is_refused, is_same & ~is_refused
+    is_kept = ~is_same
     if duplicates == "last":
-        keep = np.ones(len(order), dtype=np.bool_)
-        keep[:-1] = ~same_as_before[1:]
-    return order[keep], order[~keep]
+        is_kept = np.ones(len(places), dtype=np.bool_)
+        is_kept[:-1] = ~is_same[1:]
+    return is_kept, ~is_kept
 
 
 def _equal_rows(
@@ -297,102 +346,15 @@ def _equal_rows(
     return equal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Cuts:
-    """Readings to write, cut where series, bucket or lifetime change.
-
-    Attributes:
-        kept: Places of the readings, those of one cut together and by ascending event time.
-        starts: Where each cut starts in ``kept``.
-        code: The place of its series.
-        buckets: Its bucket.
-        ttl_s: Its lifetime; 0 for the table's default.
-    """
-
-    kept: npt.NDArray[np.intp]
-    starts: npt.NDArray[np.intp]
-    code: npt.NDArray[np.int64]
-    buckets: list[Bucket]
-    ttl_s: list[int]
-
-
-def _cuts_of(
-    spec: TableSpec,
+def _partition_writes(
     inputs: WriteInputs,
-    kept: npt.NDArray[np.intp],
-    code: npt.NDArray[np.int64],
-    now_ts: int,
-    widths: Mapping[str, History],
-) -> _Cuts:
-    """Cut readings that stand by series and event time."""
-    ts = inputs.ts[kept]
-    placed = _placed(spec, inputs.series, ts, code, widths)
-    ttl_s = _lifetimes_s(spec, ts, now_ts)
-    is_start = np.ones(len(ts), dtype=np.bool_)
-    is_start[1:] = _changes(code) | _changes(placed.piece) | _changes(placed.start_s)
-    # Event time ascends, so pieces and their buckets do; a lifetime may fall within a bucket.
-    if bool((~is_start[1:] & (ttl_s[1:] < ttl_s[:-1])).any()):
-        order = np.lexsort((ts, ttl_s, placed.start_s, placed.piece, code))
-        kept, ttl_s = kept[order], ttl_s[order]
-    is_start[1:] |= _changes(ttl_s)
-    starts = np.flatnonzero(is_start)
-    return _Cuts(
-        kept=kept,
-        starts=starts,
-        code=code[starts],
-        buckets=_buckets_of(placed, starts),
-        ttl_s=ttl_s[starts].tolist(),
-    )
-
-
-def _changes(values: npt.NDArray[np.int64]) -> BoolArray:
-    """Return whether each value but the first differs from the one before it."""
-    changes: BoolArray = values[1:] != values[:-1]
-    return changes
-
-
-def _placed(
-    spec: TableSpec,
-    series: tuple[str, ...],
+    chosen: _Chosen,
     ts: npt.NDArray[np.int64],
-    code: npt.NDArray[np.int64],
-    widths: Mapping[str, History],
-) -> Placed:
-    """Return the piece and the bucket of readings of many series; pieces count over all series."""
-    placed = place(ts, (), spec.width, spec.precision)
-    own = [number for number, name in enumerate(series) if widths.get(name)] if widths else []
-    if not own:
-        return placed
-    pieces = list(placed.widths)
-    first, end = (np.searchsorted(code, own, side=side).tolist() for side in ("left", "right"))
-    for number, *edges in zip(own, first, end, strict=True):
-        part = slice(*edges)
-        one = place(ts[part], widths[series[number]], spec.width, spec.precision)
-        placed.piece[part] = one.piece + len(pieces)
-        placed.start_s[part] = one.start_s
-        pieces += one.widths
-    return Placed(placed.piece, placed.start_s, tuple(pieces))
-
-
-def _buckets_of(placed: Placed, places: npt.NDArray[np.intp]) -> list[Bucket]:
-    # Many series have few buckets between them.
-    made: dict[tuple[int, int], Bucket] = {}
-    buckets = []
-    for key in zip(placed.start_s[places].tolist(), placed.piece[places].tolist(), strict=True):
-        bucket = made.get(key)
-        if bucket is None:
-            start_s, width = key[0], placed.widths[key[1]]
-            bucket = made[key] = Bucket(start_s, bucket_end_s(start_s, width), width)
-        buckets.append(bucket)
-    return buckets
-
-
-def _partition_writes(inputs: WriteInputs, cuts: _Cuts, write_us: int) -> Iterator[PartitionWrite]:
+    cuts: Cuts,
+    write_us: int,
+) -> Iterator[PartitionWrite]:
     """Yield a write for each cut; they share memory."""
-    ts, columns = inputs.ts, dict(inputs.columns)
-    if len(cuts.kept) < len(ts) or bool((cuts.kept != np.arange(len(ts))).any()):
-        ts = ts[cuts.kept]
-        columns = {name: data.take(cuts.kept) for name, data in columns.items()}
+    columns = {name: data.take(chosen.places) for name, data in inputs.columns.items()}
     edges = itertools.pairwise([*cuts.starts.tolist(), len(ts)])
     parts = zip(edges, cuts.code.tolist(), cuts.buckets, cuts.ttl_s, strict=True)
     for (start, end), code, bucket, ttl_s in parts:
@@ -411,24 +373,21 @@ def _partition_writes(inputs: WriteInputs, cuts: _Cuts, write_us: int) -> Iterat
 def _plans_of(
     spec: TableSpec,
     inputs: WriteInputs,
-    code: npt.NDArray[np.int64],
     reason: npt.NDArray[np.int8],
-    cuts: _Cuts,
+    chosen: _Chosen,
+    cuts: Cuts,
     writes: list[PartitionWrite],
-    repeats: npt.NDArray[np.intp],
 ) -> Iterator[WritePlan]:
     """Yield the plan of each series."""
-    count = len(inputs.series)
     refused = np.flatnonzero(reason >= 0)
     index = refused if inputs.index is None else inputs.index[refused]
     reason, ts = reason[refused], inputs.ts[refused]
-    floored = cuts.kept[inputs.finer[cuts.kept]]
     per_series = zip(
         inputs.series,
-        itertools.pairwise(edges_of_codes(cuts.code, count).tolist()),
-        itertools.pairwise(edges_of_codes(code[refused], count).tolist()),
-        _counts(code[floored], count),
-        _counts(code[repeats], count),
+        itertools.pairwise(edges_of_codes(cuts.code, len(inputs.series)).tolist()),
+        itertools.pairwise(edges_within(inputs.edges, refused).tolist()),
+        _counts(inputs.finer[chosen.places], chosen.edges),
+        chosen.repeats,
         strict=True,
     )
     for name, sent, left, floored_count, repeats_count in per_series:
@@ -445,29 +404,13 @@ def _plans_of(
         )
 
 
-def _counts(codes: npt.NDArray[np.int64], count: int) -> list[int]:
-    """Return how often each of ``count`` codes stands there."""
-    # Most often there is nothing to count, and a write of one reading has no time for it.
-    return np.bincount(codes, minlength=count).tolist() if len(codes) else [0] * count
-
-
-def _lifetimes_s(spec: TableSpec, ts: npt.NDArray[np.int64], now_ts: int) -> npt.NDArray[np.int64]:
-    """Return the lifetime to send with each reading; 0 for the table's default.
-
-    A reading older than one window gets what remains of its retention, rounded up to a window,
-    so that it does not outlive its neighbours by a whole retention. One from the future gets the
-    retention plus the most it can be ahead, so that it does not die before its time.
-    """
-    if spec.retention_s is None or spec.window_s is None:
-        return np.zeros(len(ts), dtype=np.int64)
-    age_s = (now_ts - ts) // spec.precision.per_s
-    lifetimes, _ = ttls_for_ages(age_s, spec.retention_s, spec.window_s)
-    # Lifetimes count whole seconds, so what is less than one ahead is on time.
-    lifetimes[ts >= now_ts + spec.precision.per_s] = min(
-        spec.retention_s + spec.future_limit_s, TTL_MAX_S
-    )
-    lifetimes[lifetimes == (spec.default_ttl_s or 0)] = 0
-    return lifetimes
+def _counts(mask: BoolArray, edges: npt.NDArray[np.int64]) -> list[int]:
+    """Return for how many readings of each series the mask holds."""
+    # Most often it holds for none, and a write of one reading has no time for more.
+    if not mask.any():
+        return [0] * (len(edges) - 1)
+    counts: list[int] = np.diff(edges_within(edges, np.flatnonzero(mask))).tolist()
+    return counts
 
 
 def unselected(columns: tuple[Column, ...], given: Mapping[str, Any]) -> tuple[str, ...]:
