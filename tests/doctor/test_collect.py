@@ -14,7 +14,7 @@ from tests.sstable.record import recording
 from treering.doctor.bundle import write_bundle
 from treering.doctor.collect import Collected, Wanted, collect_targets, shown
 from treering.doctor.describe import parse_describe
-from treering.doctor.facts import ClusterFacts, NodeFacts, TableFacts
+from treering.doctor.facts import ClusterFacts, Missing, NodeFacts, TableFacts
 from treering.doctor.marshal import cql_type_of
 from treering.errors import EngineError, UsageError
 
@@ -211,6 +211,25 @@ def test_bundles_of_two_nodes_make_one_table(tmp_path: Path) -> None:
     assert [node.node for node in table.nodes] == ["one", "two"]
     (table,) = collected(f"three={tmp_path / 'one.tar.gz'}").tables
     assert [node.node for node in table.nodes] == ["three"]
+
+
+def test_a_node_that_one_address_tells_is_not_missing_for_the_other_one() -> None:
+    def two(url: str, wanted: Wanted) -> ClusterFacts:
+        """Tell the node of one datacentre, as the address of either does."""
+        near, far = ("n1", "n2") if "dc=north" in url else ("n2", "n1")
+        nodes = (
+            NodeFacts(node=near, collected_at_s=NOW_S, version="5.0.8", datacenter="here"),
+            NodeFacts(node=far, collected_at_s=NOW_S),
+        )
+        table = TableFacts(keyspace="plant", table="readings", schema=None, nodes=nodes)
+        away = Missing(node=far, what="node", why="it is elsewhere")
+        return ClusterFacts(target=url, tables=(table,), missing=(away,))
+
+    urls = [f"cassandra://10.0.0.1?local_dc={place}" for place in ("north", "south")]
+    assert collected(urls[0], live=two).unseen == ("n2: node: it is elsewhere",)
+    both = collected(*urls, live=two)
+    assert both.unseen == ()
+    assert [one.datacenter for one in both.tables[0].nodes] == ["here", "here"]
 
 
 def test_an_address_of_something_else_is_refused() -> None:

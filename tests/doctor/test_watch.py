@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.doctor.made import NOW_S, sstable
 from treering.doctor.facts import NodeFacts, TableFacts, TableStats
 from treering.doctor.render_watch import render_watch, render_watch_html, watch_to_json
+from treering.doctor.sample import Sampled, sample_of, sampled_of, why_no_sample
 from treering.doctor.watch import (
     history_of,
     keep_samples,
@@ -16,12 +18,13 @@ from treering.doctor.watch import (
     parse_sizes_csv,
     predicted_curve,
     read_history,
-    sample_of,
     watched_of,
 )
 from treering.errors import UsageError
 from treering.sstable.facts import SnapshotFacts
 from treering.store import open_store
+
+OURS = Sampled(table="plant.readings")
 
 
 def node(name: str, *, size: int = 100, files: bool = True, at_s: int = NOW_S) -> NodeFacts:
@@ -66,6 +69,68 @@ def test_a_node_that_tells_nothing_makes_no_sample() -> None:
     assert sample_of(table(node("a"), NodeFacts(node="b", collected_at_s=NOW_S))) is None
 
 
+def at(place: str, one: NodeFacts) -> NodeFacts:
+    return dataclasses.replace(one, datacenter=place)
+
+
+SILENT = NodeFacts(node="c", collected_at_s=NOW_S)
+
+
+def test_a_datacentre_that_was_not_seen_leaves_a_sample_of_the_other_one_by_name() -> None:
+    facts = table(at("north", node("a")), at("north", node("b")), at("south", SILENT))
+    sample = sample_of(facts)
+    assert sample is not None
+    assert (sample.live_bytes, sample.files, sample.snapshot_bytes) == (400, 4, 14)
+    assert sample.of == Sampled(table="plant.readings", datacenters=("north",))
+    assert sample.of == Sampled.from_series(sample.of.series)
+    text = render_watch(watched_of(sample.of, [NOW_S], [400], facts=facts))
+    assert text.startswith("plant.readings in north alone: unknown\n")
+    assert "no node of the other datacentres was seen" in text
+    (document,) = watch_to_json([watched_of(sample.of, [NOW_S], [400])])["tables"]
+    assert (document["table"], document["datacenters"]) == ("plant.readings", ["north"])
+    # With all of them it is the table itself, and no series of the other's.
+    whole = table(at("north", node("a")), at("south", node("c")))
+    assert sampled_of(whole) == Sampled.from_series("plant.readings") == OURS
+
+
+@pytest.mark.parametrize(
+    ("nodes", "silent"),
+    [
+        ((at("north", node("a")), at("north", SILENT)), "c told none"),
+        ((at("north", node("a")), at("south", node("b")), at("south", SILENT)), "c told none"),
+        ((at("north", node("a")), SILENT), "c told none"),
+        ((node("folder"), at("south", SILENT)), "c told none"),
+        ((at("south", SILENT),), "c told none"),
+    ],
+    ids=[
+        "a node of a datacentre that was seen",
+        "a node of one of two that were seen",
+        "a node of a datacentre that nobody knows",
+        "a folder that may be the silent node's",
+        "all that there is",
+    ],
+)
+def test_a_silent_node_of_what_was_seen_makes_no_sample(
+    nodes: tuple[NodeFacts, ...], silent: str
+) -> None:
+    assert sample_of(table(*nodes)) is None
+    assert why_no_sample(table(*nodes)).startswith(silent)
+
+
+def test_samples_of_one_datacentre_do_not_mix_with_those_of_the_table(tmp_path: Path) -> None:
+    seen = (at("north", node("a", size=300)), at("south", SILENT))
+    both = (at("north", node("a", size=300)), at("south", node("c", size=500)))
+    with open_store(str(tmp_path / "disk"), create=True, clock=lambda: NOW_S * 10**9) as store:
+        kept = open_disk_table(store, 3_600)
+        for facts in (table(*seen), table(*both)):
+            found = sample_of(facts)
+            assert found is not None
+            keep_samples(kept, [found])
+            _, sizes = history_of(read_history(kept, sampled_of(facts)))
+            assert sizes.tolist() == [found.live_bytes]
+        assert sorted(kept.series()) == ["plant.readings", "plant.readings@north"]
+
+
 def test_samples_are_kept_and_come_back_each_second_once(tmp_path: Path) -> None:
     with open_store(str(tmp_path / "disk"), create=True, clock=lambda: NOW_S * 10**9) as store:
         kept = open_disk_table(store, 3_600)
@@ -73,13 +138,13 @@ def test_samples_are_kept_and_come_back_each_second_once(tmp_path: Path) -> None
             found = sample_of(table(node("a", size=hour, at_s=NOW_S - 36_000 + hour * 3_600)))
             assert found is not None
             keep_samples(kept, [found, found])
-        times, sizes = history_of(read_history(kept, "plant.readings"))
+        times, sizes = history_of(read_history(kept, OURS))
         assert sizes.tolist() == [2 * hour for hour in range(10)]
         assert times.tolist()[0] == NOW_S - 36_000
     with open_store(str(tmp_path / "disk"), clock=lambda: NOW_S * 10**9) as store:
         again = open_disk_table(store, 60)
-        assert len(history_of(read_history(again, "plant.readings"))[0]) == 10
-        assert len(history_of(read_history(again, "plant.other"))[0]) == 0
+        assert len(history_of(read_history(again, OURS))[0]) == 10
+        assert len(history_of(read_history(again, Sampled(table="plant.other")))[0]) == 0
 
 
 def test_one_sample_is_predicted_from_the_deletion_times_of_the_files() -> None:
@@ -91,7 +156,9 @@ def test_one_sample_is_predicted_from_the_deletion_times_of_the_files() -> None:
 
 
 def test_text_page_and_document_say_the_kind_and_what_leaves() -> None:
-    one = watched_of("plant.<b>", [NOW_S, NOW_S + 60], [400, 300], facts=table(node("a")))
+    one = watched_of(
+        Sampled(table="plant.<b>"), [NOW_S, NOW_S + 60], [400, 300], facts=table(node("a"))
+    )
     text = render_watch(one)
     assert "unknown" in text
     assert "leave by themselves" in text

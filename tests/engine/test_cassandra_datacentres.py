@@ -1,16 +1,20 @@
-"""Two datacentres: a change of widths counts when a quorum of each has it."""
+"""Two datacentres: a change of widths counts when a quorum of each has it; what the doctor sees."""
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import treering
 from tests import waiting
+from treering.cli.main import app
 from treering.errors import EngineError
 from treering.testing import LocalCassandra
 
@@ -79,3 +83,20 @@ def test_change_that_a_datacentre_does_not_have_is_no_change_yet(
         assert [change.width for change in done[0].widths] == ["hour"]
         with treering.open(ring.url(keyspace, "south")) as other:
             assert other.table("readings").series_record("pump") == done[0]
+
+
+def test_the_disk_of_one_datacentre_is_sampled_as_that_of_it_alone(
+    ring: LocalCassandra, tmp_path: Path
+) -> None:
+    # A table that every cluster has.
+    wanted = ["doctor", "watch", "--store", str(tmp_path), "--once", "--table", "events"]
+    north, south = (ring.url("system_traces", place) for place in ("north", "south"))
+    alone = CliRunner().invoke(app, [*wanted, north])
+    assert alone.exit_code == 3, alone.stderr
+    assert "kept 1 sample" in alone.stderr
+    far = ring.contact_points[2]
+    assert re.search(rf"not seen: {far}: node: it is in south, .* local_dc=south", alone.stderr)
+    assert alone.stdout.startswith("system_traces.events in north alone: unknown\n")
+    whole = CliRunner().invoke(app, [*wanted, north, south])
+    assert whole.exit_code == 0, whole.stderr
+    assert whole.stdout.startswith("system_traces.events: unknown\n  1 sample ")

@@ -90,7 +90,8 @@ def watch(
     first sample on, the deletion times of the files say what will leave when.
     It says so after every sample, until Ctrl-C ends it.
 
-    Exit codes: 0 done, 3 a size could not be told, 1 nothing could be looked at.
+    Exit codes: 0 done, 3 a size could not be told or is of some datacentres
+    alone, 1 nothing could be looked at.
 
     Examples:
 
@@ -172,7 +173,8 @@ def _sampled(
     from treering.cli.doctor import collected_of
     from treering.cli.output import print_note
     from treering.core.units import render_bytes, render_count
-    from treering.doctor.watch import keep_samples, sample_of, why_no_sample
+    from treering.doctor.sample import sample_of, why_no_sample
+    from treering.doctor.watch import keep_samples
 
     collected = collected_of(targets, wanted, nodetool=nodetool, timeout=timeout)
     samples = [one for one in map(sample_of, collected.tables) if one is not None]
@@ -188,16 +190,18 @@ def _sampled(
     total = render_bytes(sum(one.live_bytes for one in samples))
     print_note(f"kept {render_count(len(samples), 'sample')}, {total} live")
     is_whole = not collected.unseen and len(samples) == len(collected.tables)
+    is_whole = is_whole and not any(one.of.datacenters for one in samples)
     return list(collected.tables), is_whole
 
 
 def _watched(
     kept: Table, facts: list[TableFacts], wanted: Wanted, due_s: int | None
 ) -> list[Watched]:
+    from treering.doctor.sample import Sampled, sampled_of
     from treering.doctor.watch import history_of, read_history, watched_of
     from treering.errors import UsageError
 
-    by_name = {one.name: one for one in facts}
+    by_name = {sampled_of(one).series: one for one in facts}
     names = sorted(by_name) or sorted(name for name in kept.series() if _is_wanted(name, wanted))
     if not names:
         raise UsageError(
@@ -205,24 +209,27 @@ def _watched(
         )
     return [
         watched_of(
-            name,
-            *history_of(read_history(kept, name)),
-            facts=by_name.get(name),
+            of,
+            *history_of(read_history(kept, of)),
+            facts=by_name.get(of.series),
             due_after_s=due_s,
         )
-        for name in names
+        for of in map(Sampled.from_series, names)
     ]
 
 
 def _is_wanted(name: str, wanted: Wanted) -> bool:
-    keyspace, _, table = name.partition(".")
+    from treering.doctor.sample import Sampled
+
+    keyspace, _, table = Sampled.from_series(name).table.partition(".")
     return wanted.keyspace in (None, keyspace) and wanted.table in (None, table)
 
 
 def _of_csv(path: Path, due_s: int | None) -> Watched:
+    from treering.doctor.sample import Sampled
     from treering.doctor.watch import parse_sizes_csv, watched_of
 
-    return watched_of(path.name, *parse_sizes_csv(path), due_after_s=due_s)
+    return watched_of(Sampled(table=path.name), *parse_sizes_csv(path), due_after_s=due_s)
 
 
 def _show(

@@ -123,7 +123,14 @@ def collect_targets(
             errors.append(error)
             unseen.append(_told(target, error))
     found = living_tables(found, clusters)
-    lacking = [one for facts in found for one in facts.missing]
+    asked = _asked(found)
+    lacking = [
+        one
+        for facts in found
+        for one in facts.missing
+        # A node of another datacentre is missing at one address and tells at the other.
+        if one.what != "node" or one.node not in asked
+    ]
     unseen += [render_missing(one) for one in lacking if one.what in _WHOLE]
     unseen += [
         f"{problem.path}: {problem.message}" for facts in found for problem in facts.problems
@@ -134,6 +141,17 @@ def collect_targets(
         missing=tuple(render_missing(one) for one in lacking if one.what not in _WHOLE),
         errors=tuple(errors),
     )
+
+
+def _asked(found: Sequence[ClusterFacts]) -> set[str]:
+    """Return the nodes that some target asked, which say their version."""
+    return {
+        node.node
+        for facts in found
+        for table in facts.tables
+        for node in table.nodes
+        if node.version
+    }
 
 
 def _of_addresses(targets: Sequence[str], wanted: Wanted) -> Wanted:

@@ -194,6 +194,7 @@ class NodeFacts:
         is_memtable_known: Whether what the memtable holds is known to be in the files: nobody
             wrote since they were flushed (a node that is stopped, or drained).
         is_partial: Whether single files were named, and their folder was not looked at.
+        datacenter: Where the node is; empty where it is not known.
     """
 
     node: str
@@ -208,6 +209,7 @@ class NodeFacts:
     disk_free_bytes: int | None = None
     is_memtable_known: bool = False
     is_partial: bool = False
+    datacenter: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

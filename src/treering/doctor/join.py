@@ -130,6 +130,7 @@ def _merged(nodes: Sequence[NodeFacts]) -> NodeFacts:
             disk_free_bytes=_least(merged.disk_free_bytes, node.disk_free_bytes),
             is_memtable_known=merged.is_memtable_known or node.is_memtable_known,
             is_partial=_is_partial(merged, node),
+            datacenter=merged.datacenter or node.datacenter,
         )
     return merged
 

@@ -133,19 +133,22 @@ class _Cluster:
             left_out=tuple(sorted(self.left_out)),
         )
 
-    def _hosts(self) -> tuple[list[Any], list[str]]:
-        """Return the nodes that can be asked, and the names of the others, which are missing."""
+    def _hosts(self) -> tuple[list[Any], list[Any]]:
+        """Return the nodes that can be asked, and the others, which are missing."""
         hosts, others, near = [], [], self.link.local_dc
         all_hosts = self.link.session.cluster.metadata.all_hosts()
         for host in sorted(all_hosts, key=lambda host: str(host.address)):
             if host.datacenter != near:
-                why = f"it is in {host.datacenter}, and the connection is to {near}: see local_dc="
+                why = (
+                    f"it is in {host.datacenter}, and the connection is to {near}: give an address "
+                    f"with local_dc={host.datacenter} too"
+                )
             elif host.is_up is False:
                 why = "the node is down"
             else:
                 hosts.append(host)
                 continue
-            others.append(str(host.address))
+            others.append(host)
             self.missing.append(Missing(node=str(host.address), what="node", why=why))
         return hosts, others
 
@@ -266,10 +269,17 @@ def _schema_of(row: Mapping[str, Any], columns: Iterable[Mapping[str, Any]]) -> 
 
 
 def _table_of(
-    name: TableName, schema: SchemaFacts, seen: Sequence[Seen], others: Sequence[str]
+    name: TableName, schema: SchemaFacts, seen: Sequence[Seen], others: Sequence[Any]
 ) -> TableFacts:
     # Of a node that was not asked nothing is known, and it may be the one that is ill.
-    unknown = [NodeFacts(node=node, collected_at_s=int(time.time())) for node in others]
+    unknown = [
+        NodeFacts(
+            node=str(host.address),
+            collected_at_s=int(time.time()),
+            datacenter=str(host.datacenter or ""),
+        )
+        for host in others
+    ]
     nodes = (*(one.facts_of(name) for one in seen), *unknown)
     if not nodes:
         nodes = (NodeFacts(node="", collected_at_s=int(time.time())),)

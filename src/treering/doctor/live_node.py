@@ -118,7 +118,12 @@ class NodeVisit:
     def run(self, timeout_s: float) -> Seen:
         """Ask the node, within a bound; what it does not say is missing, and nothing raises."""
         ends_s = time.monotonic() + timeout_s
-        node = NodeFacts(node=self.address, collected_at_s=int(time.time()), version=self.version)
+        node = NodeFacts(
+            node=self.address,
+            collected_at_s=int(time.time()),
+            version=self.version,
+            datacenter=str(self.host.datacenter or ""),
+        )
         seen = Seen(node=node)
         with deadline_in(timeout_s):
             _Cql(self, seen).collect()

@@ -22,7 +22,9 @@ _POINTS_MAX: Final = 4_000
 
 def render_watch(watched: Watched) -> str:
     """Return what was seen of one table's disk, in a few lines."""
-    lines = [f"{printable(watched.table)}: {watched.shape.kind}", f"  {watched.shape.why}"]
+    lines = [f"{printable(watched.of.name)}: {watched.shape.kind}", f"  {watched.shape.why}"]
+    if watched.of.datacenters:
+        lines.append("  no node of the other datacentres was seen: give their addresses as well")
     if watched.curve is not None:
         assumed = f", {watched.assumed}" if watched.assumed else ""
         lines.append(f"  {render_prediction(watched.curve)}{assumed}")
@@ -39,7 +41,8 @@ def watch_to_json(found: Sequence[Watched]) -> dict[str, Any]:
     return {
         "tables": [
             {
-                "table": one.table,
+                "table": one.of.table,
+                "datacenters": list(one.of.datacenters) or None,
                 "kind": one.shape.kind,
                 "why": one.shape.why,
                 "samples": one.shape.samples,
@@ -75,7 +78,7 @@ def render_picture(watched: Watched) -> str:
     )
     return render_panels(
         [panel],
-        title=f"{printable(watched.table)}, live GB (UTC)",
+        title=f"{printable(watched.of.name)}, live GB (UTC)",
         width=shutil.get_terminal_size((80, 24)).columns,
         height=12,
         x_label=render_tick,
@@ -98,7 +101,7 @@ def draw_png(found: Sequence[Watched], path: Path) -> None:
             np.array(one.sizes_bytes, dtype=np.float64) / 1e9,
             _POINTS_MAX,
         )
-        lines.append(PlotLine(name=printable(one.table), time_s=times, values=sizes))
+        lines.append(PlotLine(name=printable(one.of.name), time_s=times, values=sizes))
     write_lines_png(lines, path, title="live GB on disk")
 
 
@@ -106,7 +109,7 @@ def render_watch_html(found: Sequence[Watched]) -> str:
     """Return a page with the sizes of all tables, and what their files of now will leave."""
     parts = [*PAGE_HEAD, "<h1>Disk over time</h1>"]
     for one in found:
-        parts.append(f"<h2>{escape(printable(one.table))}: {one.shape.kind}</h2>")
+        parts.append(f"<h2>{escape(printable(one.of.name))}: {one.shape.kind}</h2>")
         parts += [f"<p>{escape(line.strip())}</p>" for line in render_watch(one).splitlines()[1:]]
         sizes = draw_sizes(one.times_s, one.sizes_bytes)
         if sizes:

@@ -21,13 +21,14 @@ import numpy.typing as npt
 from treering.core.choices import GRACE_DEFAULT_S
 from treering.core.expiry import EXPIRED_CHECK_S
 from treering.core.times import parse_time
-from treering.core.units import DAY_S, Precision, parse_bytes, render_count, render_duration
+from treering.core.units import DAY_S, Precision, parse_bytes, render_duration
 from treering.doctor.checks.known import ttl_s_of
 from treering.doctor.checks.node_files import judge_nodes
 from treering.doctor.checks.release import Curve, plan_release
-from treering.doctor.checks.seen import BRINGS_SCHEMA, listed, why_files_hide
+from treering.doctor.checks.seen import BRINGS_SCHEMA
 from treering.doctor.checks.windows import window_of
-from treering.doctor.facts import NodeFacts, TableFacts
+from treering.doctor.facts import TableFacts
+from treering.doctor.sample import DiskSample, Sampled, sample_of
 from treering.doctor.sawtooth import DiskShape, shape_of
 from treering.errors import UsageError
 
@@ -37,81 +38,11 @@ if TYPE_CHECKING:
     from treering.table import Table
 
 DISK_TABLE: Final = "disk"
-"""The table of the store that holds the samples; a series is keyspace and table."""
+"""The table of the store that holds the samples; a series is what :class:`Sampled` names."""
 
 KEPT: Final = "730d"
 CSV_ROWS_MAX: Final = 10_000_000
 _COLUMNS: Final = {"live_bytes": "bigint", "files": "bigint", "snapshot_bytes": "bigint"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiskSample:
-    """What a table takes on all nodes that were seen.
-
-    Attributes:
-        table: Keyspace and table.
-        time_s: When, epoch seconds.
-        live_bytes: Of live files.
-        files: How many; None where nobody said.
-        snapshot_bytes: What snapshots alone keep; None where nobody looked.
-    """
-
-    table: str
-    time_s: int
-    live_bytes: int
-    files: int | None
-    snapshot_bytes: int | None
-
-
-def sample_of(facts: TableFacts) -> DiskSample | None:
-    """Return what a table takes; None where it cannot be told, see :func:`why_no_sample`."""
-    if why_no_sample(facts):
-        return None
-    sizes = [_live_bytes(node) for node in facts.nodes]
-    known = [size for size in sizes if size is not None]
-    counts = [_file_count(node) for node in facts.nodes]
-    held = [
-        sum(one.dropped_bytes for one in node.snapshots)
-        for node in facts.nodes
-        if node.snapshots is not None
-    ]
-    return DiskSample(
-        table=facts.name,
-        time_s=max(node.collected_at_s for node in facts.nodes),
-        live_bytes=sum(known),
-        files=None if None in counts else sum(count or 0 for count in counts),
-        snapshot_bytes=sum(held) if held else None,
-    )
-
-
-def why_no_sample(facts: TableFacts) -> str:
-    """Return why nobody can tell what a table takes; empty where one can.
-
-    A file that was not read is missing from the sum, and a sample without it were a fall that
-    never happened.
-    """
-    if reasons := why_files_hide(facts, "would make the sum too small"):
-        return "; ".join(reasons)
-    silent = [node.node for node in facts.nodes if _live_bytes(node) is None]
-    if silent or not facts.nodes:
-        return f"{listed(silent)} told none: name its data folder, or its datacentre's address"
-    sizeless = sum(one.data_bytes is None for node in facts.nodes for one in node.files or ())
-    return f"the size of {render_count(sizeless, 'file')} is not known" if sizeless else ""
-
-
-def _live_bytes(node: NodeFacts) -> int | None:
-    if node.files is not None:
-        return sum(file.data_bytes or 0 for file in node.files)
-    if node.stats is None:
-        return None
-    # What the virtual tables say includes files that are about to be deleted.
-    return node.stats.total_bytes if node.stats.live_bytes is None else node.stats.live_bytes
-
-
-def _file_count(node: NodeFacts) -> int | None:
-    if node.files is not None:
-        return len(node.files)
-    return None if node.stats is None else node.stats.sstable_count
 
 
 def open_disk_table(store: Store, every_s: float) -> Table:
@@ -131,12 +62,12 @@ def keep_samples(table: Table, samples: Iterable[DiskSample]) -> None:
             "snapshot_bytes": [sample.snapshot_bytes],
         }
         known = {name: value for name, value in values.items() if value != [None]}
-        table.write(sample.table, [sample.time_s], known, unit="s")
+        table.write(sample.of.series, [sample.time_s], known, unit="s")
 
 
-def read_history(table: Table, name: str) -> Readings:
+def read_history(table: Table, of: Sampled) -> Readings:
     """Return all samples of a table that are kept."""
-    return table.read(name, f"-{KEPT}", missing_ok=True, columns=["live_bytes"])
+    return table.read(of.series, f"-{KEPT}", missing_ok=True, columns=["live_bytes"])
 
 
 def history_of(readings: Readings) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -197,7 +128,7 @@ class Watched:
     """What is known of one table's disk.
 
     Attributes:
-        table: Keyspace and table.
+        of: Of what the samples are.
         times_s: Of the samples, epoch seconds, rising.
         sizes_bytes: As many.
         shape: What they say.
@@ -206,7 +137,7 @@ class Watched:
         assumed: What the curve takes for the grace that nobody knows, in words; else empty.
     """
 
-    table: str
+    of: Sampled
     times_s: tuple[int, ...]
     sizes_bytes: tuple[int, ...]
     shape: DiskShape
@@ -216,7 +147,7 @@ class Watched:
 
 
 def watched_of(
-    name: str,
+    of: Sampled,
     times_s: npt.ArrayLike,
     sizes_bytes: npt.ArrayLike,
     *,
@@ -230,7 +161,7 @@ def watched_of(
     sample = None if facts is None else sample_of(facts)
     grace_s, assumed = (None, "") if facts is None else assumed_grace_of(facts, due_after_s)
     return Watched(
-        table=name,
+        of=of,
         times_s=tuple(np.asarray(times_s, dtype=np.int64).tolist()),
         sizes_bytes=tuple(np.asarray(sizes_bytes, dtype=np.int64).tolist()),
         shape=shape_of(times_s, sizes_bytes, due_after_s=due_s),
