@@ -8,14 +8,17 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tarfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import waiting
 from tests.doctor.made import NOW_S, sstable
 from tests.sstable.record import recording
 from treering.doctor.bundle import collect_script, is_bundle, read_bundle, write_bundle
@@ -26,6 +29,7 @@ from treering.errors import CorruptDataError, UsageError
 from treering.sstable.facts import SSTableFacts
 from treering.sstable_scan import scan_sstables
 
+wait_until = partial(waiting.wait_until, bound_s=60.0)
 SECRETS = ("first_key", "last_key", "clustering_start", "clustering_end")
 SHELLS = [["sh"], ["dash"], ["bash", "--posix"], ["busybox", "sh"]]
 
@@ -230,6 +234,114 @@ def test_a_wrong_folder_is_said(what: str, tmp_path: Path) -> None:
         folder.mkdir()
     done = run_script(folder, tmp_path / "b.tar.gz", exit_code=1)
     assert str(folder) in done.stderr
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Iterator[Path]:
+    """Yield the folder of a table, in a folder with no more than that."""
+    with recording("nb") as (root, _):
+        yield next((root / "samples").glob("ttl-*"))
+
+
+def test_the_script_replaces_a_file_only_where_it_is_told_to(table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "b.tar.gz"
+    out.write_text("mine")
+    done = run_script(table, out, exit_code=2)
+    assert f"{out} is there already" in done.stderr
+    assert "--overwrite" in done.stderr
+    assert out.read_text() == "mine"
+    run_script(table, out, "--overwrite")
+    assert read_bundle(out).scan is not None
+    assert_nothing_half(tmp_path)
+
+
+def assert_nothing_half(folder: Path) -> None:
+    """Fail where a run of the script left something beside what it was to make."""
+    left = {path.name for path in folder.iterdir()}
+    assert left <= {"b.tar.gz", "b.tar.sh", "nodetool", "stats.json", "scratch", "started"}
+
+
+def test_a_file_that_appears_while_the_script_runs_is_not_replaced(
+    table: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "b.tar.gz"
+    tool = tmp_path / "appears"
+    tool.write_text(f"#!/bin/sh\necho mine >'{out}'\n")
+    tool.chmod(0o700)
+    script = tmp_path / "b.tar.sh"
+    script.write_text(collect_script())
+    done = subprocess.run(
+        ["sh", str(script), "-o", str(out), str(table)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, "NODETOOL": str(tool)},
+    )
+    assert done.returncode == 2
+    assert "is there already" in done.stderr
+    assert out.read_text() == "mine\n"
+    tool.unlink()
+    assert_nothing_half(tmp_path)
+
+
+@pytest.mark.parametrize("place", ["no/such/b.tar.gz", "."])
+def test_a_bundle_that_cannot_be_written_is_said_before_anything_is_read(
+    place: str, table: Path, tmp_path: Path
+) -> None:
+    script = tmp_path / "b.tar.sh"
+    script.write_text(collect_script())
+    done = subprocess.run(
+        ["sh", str(script), "--overwrite", "-o", str(tmp_path / place), str(table)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == (2 if place == "." else 1)
+    assert done.stderr.startswith("error: ")
+    assert "reading" not in done.stderr
+    assert_nothing_half(tmp_path)
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_a_script_that_is_interrupted_leaves_nothing_and_ends_what_it_ran(
+    shell: list[str], number: signal.Signals, table: Path, tmp_path: Path
+) -> None:
+    if shutil.which(shell[0]) is None:
+        pytest.skip(f"{shell[0]} is not installed")
+    scratch, started, out = tmp_path / "scratch", tmp_path / "started", tmp_path / "b.tar.gz"
+    scratch.mkdir()
+    tool = tmp_path / "nodetool"
+    tool.write_text(f"#!/bin/sh\necho $$ >'{started}.new'\nmv '{started}.new' '{started}'\n")
+    with tool.open("a") as lines:
+        lines.write("exec sleep 50\n")
+    tool.chmod(0o700)
+    script = tmp_path / "b.tar.sh"
+    script.write_text(collect_script())
+    environ = {**os.environ, "NODETOOL": str(tool), "TMPDIR": str(scratch)}
+    with subprocess.Popen(
+        [*shell, str(script), "-o", str(out), str(table)], stderr=subprocess.PIPE, env=environ
+    ) as running:
+        wait_until(started.exists)
+        assert list(scratch.iterdir())
+        running.send_signal(number)
+        running.communicate(timeout=30)
+    assert running.returncode == 128 + number
+    wait_until(lambda: not is_running(int(started.read_text())))
+    assert not out.exists()
+    assert list(scratch.iterdir()) == []
+    assert_nothing_half(tmp_path)
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process is there and has not ended."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
 
 
 # --- made by Python

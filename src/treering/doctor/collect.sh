@@ -1,8 +1,10 @@
 #!/bin/sh
 # Collects what treering's doctor needs from a Cassandra node, on machines without Python.
 #
-#   sh collect.sh [-o FILE] [-n NODE] [-k KEYSPACE] [--with-keys] FOLDER...
+#   sh collect.sh [-o FILE] [-n NODE] [-k KEYSPACE] [--with-keys] [--overwrite] FOLDER...
 #
+# FILE is the bundle, treering-bundle.tar.gz where it is not said. It is there once it is whole; one
+# that is there already is not replaced without --overwrite.
 # FOLDER is a data folder (/var/lib/cassandra/data), a keyspace's or a table's folder.
 # NODETOOL="nodetool -h ..." says how nodetool is called; NODETOOL= leaves it out.
 # CQLSH="cqlsh ..." also keeps what DESCRIBE says about the keyspaces.
@@ -20,6 +22,7 @@ out=treering-bundle.tar.gz
 node=$(uname -n)
 only=
 keys=blanked
+overwrite=
 while [ $# -gt 0 ]; do
     case $1 in
         -o|-n|-k)
@@ -27,20 +30,37 @@ while [ $# -gt 0 ]; do
             case $1 in -o) out=$2 ;; -n) node=$2 ;; -k) only=$2 ;; esac
             shift 2 ;;
         --with-keys) keys=kept; shift ;;
-        -h|--help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
+        --overwrite) overwrite=1; shift ;;
+        -h|--help) sed -n '2,16s/^# \{0,1\}//p' "$0"; exit 0 ;;
         --) shift; break ;;
         -*) echo "error: unknown option $1; see --help" >&2; exit 2 ;;
         *) break ;;
     esac
 done
 [ $# -gt 0 ] || { echo "error: which folder? for instance /var/lib/cassandra/data" >&2; exit 2; }
-[ ! -e "$out" ] || { echo "error: $out is there already" >&2; exit 2; }
 case $out in /*) ;; *) out=$(pwd)/$out ;; esac
 
+# Ends where the bundle would replace what it may not; a folder never is.
+refuse_existing() {
+    [ ! -d "$out" ] || { echo "error: $out is a folder; name a file with -o" >&2; exit 2; }
+    [ -z "$overwrite" ] || return 0
+    [ -e "$out" ] || [ -h "$out" ] || return 0
+    echo "error: $out is there already; name another file with -o, or say --overwrite" >&2
+    exit 2
+}
+refuse_existing
+
 work=${TMPDIR:-/tmp}/treering-collect.$$
+part=$out.$$.part
+child=
 mkdir "$work"
-trap 'rm -rf "$work"' EXIT
-trap 'exit 130' INT TERM HUP
+trap 'rm -rf "$work" "$part"' EXIT
+# Whatever runs beside is ended, since nobody would wait for it.
+trap 'kill "$child" 2>/dev/null || :; exit 129' HUP
+trap 'kill "$child" 2>/dev/null || :; exit 130' INT
+trap 'kill "$child" 2>/dev/null || :; exit 143' TERM
+# Said now rather than after all the work.
+(: >"$part") 2>/dev/null || { echo "error: ${out%/*} cannot be written to" >&2; exit 1; }
 bundle=$work/treering-bundle
 mkdir -p "$bundle/nodetool" "$bundle/schema"
 : >"$work/tables"
@@ -299,8 +319,13 @@ for folder in "$@"; do
     number=$((number + 1))
 done
 
+# Runs a command for a minute at the most. A shell hears a signal while it waits, and not while a
+# command runs in front of it.
 bounded() {
-    if command -v timeout >/dev/null 2>&1; then timeout 60 "$@"; else "$@"; fi
+    if command -v timeout >/dev/null 2>&1; then timeout 60 "$@" & else "$@" & fi
+    child=$!
+    wait "$child" || { code=$?; child=; return "$code"; }
+    child=
 }
 
 if [ -z "${NODETOOL+set}" ]; then
@@ -330,19 +355,21 @@ if [ -n "$NODETOOL" ]; then
             left_out "nodetool tablestats" "its keys could not be told"
         fi
     fi
-    sort -u "$work/tables" | while IFS=/ read -r keyspace table; do
+    sort -u "$work/tables" >"$work/names"
+    while IFS=/ read -r keyspace table; do
         run_nodetool "tablehistograms.$keyspace.${table%-*}.txt" tablehistograms \
             "$keyspace" "${table%-*}" || true
-    done
+    done <"$work/names"
 fi
 if [ -n "${CQLSH:-}" ]; then
     say "asking cqlsh"
-    cut -d / -f 1 "$work/tables" | sort -u | while read -r keyspace; do
+    cut -d / -f 1 "$work/tables" | sort -u >"$work/names"
+    while read -r keyspace; do
         # shellcheck disable=SC2086
         bounded $CQLSH -e "DESCRIBE KEYSPACE \"$keyspace\"" >"$work/printed" 2>/dev/null </dev/null &&
             mv "$work/printed" "$bundle/schema/$keyspace.cql" ||
             left_out "cqlsh DESCRIBE KEYSPACE $keyspace" "it failed"
-    done
+    done <"$work/names"
 fi
 
 {
@@ -354,8 +381,12 @@ fi
 } >"$bundle/manifest"
 
 (cd "$work" && tar cf bundle.tar treering-bundle)
-gzip -c "$work/bundle.tar" >"$out.part"
-mv "$out.part" "$out"
+gzip -c "$work/bundle.tar" >"$part"
+refuse_existing
+# Nothing comes between the file that takes the name and the bundle that takes its place.
+trap '' HUP INT TERM
+[ -n "$overwrite" ] || (set -C; : >"$out") 2>/dev/null || refuse_existing
+mv -f "$part" "$out"
 tables=$(sort -u "$work/tables" | wc -l)
 say "$out holds $((tables)) table(s); check it with: treering doctor check $out"
 [ -s "$work/tables" ] || exit 1
