@@ -46,6 +46,23 @@ CREATE TABLE IF NOT EXISTS plain (id int PRIMARY KEY, v text);
 """
 
 
+def test_columns_that_were_dropped_or_added_again_are_those_of_the_end() -> None:
+    text = (
+        "CREATE TABLE IF NOT EXISTS plant.r (s text, ts timestamp, a int, b int, c int, "
+        "PRIMARY KEY (s, ts)) WITH ID = d05bc800-ecf3-11f1-b410-c1b15a9fa0de AND cdc = false;\n"
+        "ALTER TABLE plant.r DROP a USING TIMESTAMP 1000;\n"
+        "ALTER TABLE plant.r DROP b USING TIMESTAMP 1000;\n"
+        'ALTER TABLE plant.r ADD b frozen<list<int>>;\nALTER TABLE plant."R" DROP c;\n'
+        "ALTER TABLE plant.r WITH cdc = true;\nALTER TABLE plant.r DROP (c, b);\nALTER TABLE"
+    )
+    (one,) = parse_describe(text, path="schema.cql")
+    assert one.schema.table_id == "d05bc800ecf311f1b410c1b15a9fa0de"
+    assert {column.name: column.type for column in one.schema.columns} == {
+        "b": "frozen<list<int>>",
+        "c": "int",
+    }
+
+
 def test_every_table_of_a_keyspace_is_read() -> None:
     first, second = parse_describe(DESCRIBED, path="schema.cql")
     assert (first.keyspace, first.table) == ("plant", "Readings")

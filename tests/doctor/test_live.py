@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cassandra_fixtures import NODES, driver_session, on_nodes
+from treering.doctor.collect import Wanted, collect_targets
 from treering.doctor.facts import ClusterFacts, NodeFacts
 from treering.doctor.live import collect_live
 from treering.errors import EngineError, UsageError
@@ -100,6 +101,20 @@ def test_a_node_of_every_release_tells_its_facts(
         assert node.stats.writes_per_s is not None
         hints = {"max_hint_window": "3h", "max_hint_window_in_ms": "10800000"}
         assert hints.items() & node.settings.items()
+    # What it wrote into the snapshot says the same as the node.
+    (kept,) = collect_targets(
+        [str(one) for one in cassandra_of.data_folders()],
+        Wanted(now_s=int(time.time()), keyspace=plant.keyspace, table="readings"),
+        live=lambda *_: facts,
+    ).tables
+    assert kept.schema is not None
+    assert kept.schema.source is not None
+    assert kept.schema.source.snapshot == "today"
+    assert abs(kept.schema.source.at_s - node.collected_at_s) < 3_600
+    same = ("table_id", "partition_key", "clustering", "columns", "compaction", "gc_grace_s")
+    assert [getattr(kept.schema, name) for name in (*same, "default_ttl_s", "comment")] == [
+        getattr(schema, name) for name in (*same, "default_ttl_s", "comment")
+    ]
 
 
 def test_without_nodetool_the_virtual_tables_say_what_they_can(plant: Plant) -> None:

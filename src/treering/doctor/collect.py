@@ -22,6 +22,7 @@ from treering.doctor.facts import ClusterFacts, Missing, NodeFacts, SchemaFacts,
 from treering.doctor.join import join_tables, living_tables
 from treering.doctor.marshal import schema_of_files
 from treering.doctor.scope import is_looked_at
+from treering.doctor.snapshot_schema import schema_of_snapshots
 from treering.doctor.told import Told, told_by_nodetool
 from treering.errors import EngineError, TreeringError, UsageError
 from treering.sstable.facts import FileProblem, SnapshotFacts, SSTableFacts
@@ -241,6 +242,7 @@ def _from_folder(path: Path, node: str, wanted: Wanted) -> ClusterFacts:
         disk_free_bytes=_free_bytes(path),
         is_memtable_known=wanted.is_memtable_known,
         is_partial=not path.is_dir(),
+        is_here=True,
     )
     facts = _from_scan(scan, seen, wanted, target=str(path))
     here = os.path.realpath(path)
@@ -356,6 +358,7 @@ class _Node:
     disk_free_bytes: int | None = None
     is_memtable_known: bool = False
     is_partial: bool = False
+    is_here: bool = False  # The paths are of this machine: a bundle's may be as well, by chance.
 
 
 def _from_scan(scan: SSTableScan, seen: _Node, wanted: Wanted, *, target: str) -> ClusterFacts:
@@ -432,7 +435,10 @@ def _table(name: TableName, parts: _Parts, seen: _Node, wanted: Wanted) -> Table
     if not table_id and own:
         table_id = max(own, key=lambda file: (file.mtime_s or 0, file.path)).table_id
     files = [file for file in own if not table_id or file.table_id in ("", table_id)]
-    missing = tuple(_left(name, parts, files, seen))
+    missing = list(_left(name, parts, files, seen))
+    if described is None and seen.is_here and table_id:
+        described, lines = _of_snapshots(name, table_id, parts, seen)
+        missing += lines
     node = NodeFacts(
         node=seen.node,
         collected_at_s=seen.collected_at_s,
@@ -445,7 +451,7 @@ def _table(name: TableName, parts: _Parts, seen: _Node, wanted: Wanted) -> Table
     )
     schema = described or schema_of_files(files, table_id)
     return TableFacts(
-        keyspace=name[0], table=name[1], schema=schema, nodes=(node,), missing=missing
+        keyspace=name[0], table=name[1], schema=schema, nodes=(node,), missing=tuple(missing)
     )
 
 
@@ -472,6 +478,26 @@ def _left(
         )
 
 
+def _of_snapshots(
+    name: TableName, table_id: str, parts: _Parts, seen: _Node
+) -> tuple[SchemaFacts | None, list[Missing]]:
+    """Return what snapshots say of a table that has files, and what of that could not be read.
+
+    The files may be those of a snapshot themselves.
+    """
+    own = (file for file in parts.files if (file.table, file.table_id) == (name[1], table_id))
+    folders = {os.path.dirname(file.path): None for file in own}
+    folders |= {
+        one.path: None
+        for one in parts.snapshots
+        if one.table_id == table_id and not one.is_backup and "." not in one.table
+    }
+    found = schema_of_snapshots(folders, keyspace=name[0], table=name[1], table_id=table_id)
+    return found.schema, [
+        Missing(node=seen.node, what=path, why=why) for path, why in found.problems
+    ]
+
+
 def _described(name: TableName, wanted: Wanted) -> SchemaFacts | None:
     for one in wanted.described:
         if one.table == name[1] and one.keyspace in ("", name[0]):
@@ -482,10 +508,12 @@ def _described(name: TableName, wanted: Wanted) -> SchemaFacts | None:
 def _completed(table: TableFacts, wanted: Wanted) -> TableFacts:
     """Return a table with what the caller knows of its options."""
     schema = table.schema
-    if not wanted.options or (schema is not None and schema.options is not None):
+    is_told = schema is not None and schema.options is not None and schema.source is None
+    if not wanted.options or is_told:
         return table
     if schema is None:  # No file could be read, and its options are known all the same.
         schema = SchemaFacts(table_id="", partition_key=(), clustering=(), columns=(), options=None)
     return dataclasses.replace(
-        table, schema=dataclasses.replace(schema, options=dict(wanted.options))
+        table,
+        schema=dataclasses.replace(schema, options={**(schema.options or {}), **wanted.options}),
     )

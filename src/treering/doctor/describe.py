@@ -7,6 +7,7 @@ guess.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -84,6 +85,8 @@ def parse_describe(text: str, *, path: str) -> tuple[DescribedTable, ...]:
     while not reader.is_at_end:
         if reader.takes("CREATE", "TABLE"):
             tables.append(_table(reader))
+        elif reader.takes("ALTER", "TABLE"):
+            _alter(reader, tables)
         else:
             reader.skip()
     if not tables:
@@ -191,6 +194,29 @@ def _table(reader: _Reader) -> DescribedTable:
         options=options,
     )
     return DescribedTable(keyspace=keyspace, table=table, schema=schema)
+
+
+def _alter(reader: _Reader, tables: list[DescribedTable]) -> None:
+    """Take a column out of a table that was created above, or one in.
+
+    A snapshot's schema creates a table with the columns that it had and drops them, or adds again
+    what was dropped once; whatever else is altered is passed over.
+    """
+    keyspace, table = "", reader.skip().name
+    if reader.takes("."):
+        keyspace, table = table or "", reader.skip().name
+    is_dropped = reader.takes("DROP")
+    if not is_dropped and not reader.takes("ADD"):
+        return
+    name = reader.skip().name
+    if name is None:
+        return
+    added = () if is_dropped else (ColumnFacts(name=name, type=_type(reader)),)
+    for place, one in enumerate(tables):
+        if (one.keyspace, one.table) == (keyspace, table):
+            kept = tuple(column for column in one.schema.columns if column.name != name)
+            schema = dataclasses.replace(one.schema, columns=(*kept, *added))
+            tables[place] = dataclasses.replace(one, schema=schema)
 
 
 def _primary_key(reader: _Reader) -> tuple[list[str], list[str]]:

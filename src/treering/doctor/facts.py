@@ -8,8 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
+from treering.core.times import render_instant
 from treering.sstable.facts import FileProblem, SnapshotFacts, SSTableFacts
+
+SCHEMA_FILE: Final = "schema.cql"
+"""What Cassandra writes into each snapshot of a table: its CREATE TABLE."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +50,25 @@ class ColumnFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaSource:
+    """The snapshot whose schema.cql a schema is from: what was altered since is not in it.
+
+    Attributes:
+        snapshot: Its name.
+        at_s: When it was taken, epoch seconds.
+    """
+
+    snapshot: str
+    at_s: int
+
+    @property
+    def text(self) -> str:
+        """What it is, in words that follow "options"."""
+        when = render_instant(self.at_s)
+        return f"as of {when}, by {SCHEMA_FILE} of the snapshot {self.snapshot}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaFacts:
     """How a table is declared, over CQL or from the headers of its files.
 
@@ -56,6 +80,7 @@ class SchemaFacts:
         options: The table's options, as ``system_schema.tables`` has them: ``compaction`` and
             ``compression`` are mappings, the rest is what the driver gives. None: only the files
             are known, and no option is.
+        source: The snapshot that it is from; None where a cluster, the caller or files said it.
     """
 
     table_id: str
@@ -63,6 +88,7 @@ class SchemaFacts:
     clustering: tuple[ColumnFacts, ...]
     columns: tuple[ColumnFacts, ...]
     options: Mapping[str, object] | None
+    source: SchemaSource | None = None
 
     @property
     def compaction(self) -> Mapping[str, str] | None:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
+from treering.doctor.facts import SchemaSource
+
 Severity = Literal["notice", "warning", "critical"]
 """How bad: worth knowing, costs or will cost, loses data or fills disks."""
 
@@ -150,6 +152,7 @@ class TableReport:
         files: What becomes of each file, by node and window.
         missing: What could not be seen, in words.
         unseen: Of that, the files that may be the table's and could not be read.
+        schema_from: The snapshot that its options are from; None where they are of now.
     """
 
     table: str
@@ -158,6 +161,7 @@ class TableReport:
     files: tuple[FileVerdict, ...]
     missing: tuple[str, ...]
     unseen: tuple[str, ...] = ()
+    schema_from: SchemaSource | None = None
 
     @property
     def is_healthy(self) -> bool | None:

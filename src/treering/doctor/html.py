@@ -131,6 +131,8 @@ def _table(
             f"<td>{_text(text)}</td></tr>"
         )
     yield "</table>"
+    if report.schema_from is not None:
+        yield f"<p>options {_text(report.schema_from.text)}; what was altered since is not seen</p>"
     for finding in report.findings:
         yield from _finding(finding)
     yield from _pictures(report, facts, now_s, limits)

@@ -90,8 +90,15 @@ def _joined(tables: Sequence[TableFacts]) -> TableFacts:
 
 
 def _best_schema(schemas: Sequence[SchemaFacts]) -> SchemaFacts | None:
+    """Return what is told now, else what the newest snapshot says, else what files do."""
     with_options = [schema for schema in schemas if schema.options is not None]
-    return next(iter(with_options or schemas), None)
+    now = [schema for schema in with_options if schema.source is None]
+    old = sorted(with_options, key=lambda schema: -_taken_at_s(schema))
+    return next(iter(now or old or schemas), None)
+
+
+def _taken_at_s(schema: SchemaFacts) -> int:
+    return 0 if schema.source is None else schema.source.at_s
 
 
 def _renamed(nodes: Sequence[NodeFacts]) -> list[NodeFacts]:

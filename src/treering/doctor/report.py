@@ -163,6 +163,9 @@ def _table_to_json(report: TableReport) -> dict[str, Any]:
         "findings": [_finding_to_json(finding) for finding in report.findings],
         "files": [_file_to_json(report.table, file) for file in report.files],
         "missing": list(report.missing),
+        "schema_from": None
+        if report.schema_from is None
+        else {"snapshot": report.schema_from.snapshot, "at_s": report.schema_from.at_s},
     }
 
 
@@ -283,6 +286,9 @@ def _table_lines(report: TableReport, width: int) -> Iterator[str]:
         if check.summary and check.unknown:
             text = f"{check.summary}; {check.unknown}"
         yield from _labelled(f"{check.check:<{_LABEL}} {check.status:<8} ", text, width)
+    if report.schema_from is not None:
+        said = f"{report.schema_from.text}; what was altered since is not seen"
+        yield from _labelled(f"{'options':<{_LABEL}} ", said, width)
     nodes = list(_node_lines(report.files))
     if nodes:
         yield ""

@@ -187,7 +187,8 @@ def assumed_grace_of(facts: TableFacts, due_after_s: int | None) -> tuple[int | 
     None stands for the table's own or, where that is not known, for Cassandra's default.
     """
     if facts.schema is not None and facts.schema.gc_grace_s is not None:
-        return None, ""
+        source = facts.schema.source
+        return None, "" if source is None else f"with its options {source.text}"
     ttl_s = ttl_s_of(facts)
     if due_after_s is None or ttl_s is None:
         default = render_duration(GRACE_DEFAULT_S)

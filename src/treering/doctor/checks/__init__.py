@@ -78,6 +78,7 @@ def check_table(facts: TableFacts, thresholds: Thresholds) -> TableReport:
             for problem in node.problems
             if hides_data(problem) or is_of_copies(problem)
         ),
+        schema_from=None if facts.schema is None else facts.schema.source,
     )
 
 
