@@ -174,7 +174,10 @@ class StatsRecorder:
     def verb(self, name: str) -> VerbRecorder:
         """Return what counts one verb; made when it is first asked for."""
         with self._lock:
-            return self._verbs.setdefault(name, VerbRecorder())
+            found = self._verbs.get(name)
+            if found is None:
+                found = self._verbs[name] = VerbRecorder()
+            return found
 
     @contextmanager
     def call(self, verb: str) -> Iterator[None]:

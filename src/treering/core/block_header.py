@@ -2,8 +2,8 @@
 
 Rules of this file: the first 16 bytes mean the same in every version, so that a newer block is
 told from a damaged one; nothing is believed before the header's checksum is right; every count is
-compared with its bound before anything is made of it. ``docs/reference/block-format.md`` says the
-same in words.
+compared with its bound before anything is made of it; its entries are tuples, because an overview
+of years parses thousands of headers. ``docs/reference/block-format.md`` says the same in words.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import struct
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from treering.core.block_columns import PackedColumn
 from treering.core.block_damage import BlockDamage
@@ -48,8 +48,7 @@ _TYPES: Final = (
 _PRECISIONS: Final = (Precision.MS, Precision.US, Precision.NS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimesEntry:
+class TimesEntry(NamedTuple):
     """How event times are packed, and between which they lie; step in ticks."""
 
     encoding: int
@@ -60,8 +59,7 @@ class TimesEntry:
     crc: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnEntry:
+class ColumnEntry(NamedTuple):
     """Where one column is, and how it is packed.
 
     Attributes:

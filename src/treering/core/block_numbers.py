@@ -188,11 +188,15 @@ def _scaled(
 
 def from_decimals(whole: npt.NDArray[Any], exponent: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Return integers of ``10**-exponent`` as floats: one division of doubles, rounded once."""
-    values = whole.astype(np.float64)
-    if exponent:
-        values /= _POWERS[exponent]
+    values: npt.NDArray[Any] = (
+        np.divide(whole, _POWERS[exponent], dtype=np.float64)
+        if exponent
+        else whole.astype(np.float64)
+    )
+    if values.dtype == dtype:
+        return values
     with np.errstate(over="ignore"):
-        return values.astype(dtype, copy=False)
+        return values.astype(dtype)
 
 
 def unpack_decimals(

@@ -27,11 +27,22 @@ PER_S: Final[dict[str, int]] = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_00
 
 
 class Precision(enum.StrEnum):
-    """How finely a table keeps event time: CQL ``timestamp`` for ms, ``bigint`` for us and ns."""
+    """How finely a table keeps event time: CQL ``timestamp`` for ms, ``bigint`` for us and ns.
+
+    Attributes:
+        per_s: Ticks of this precision in a second.
+        ts_min: The first event time that a table of this precision takes.
+        ts_end: The first event time after all that a table of this precision takes.
+    """
 
     MS = "ms"
     US = "us"
     NS = "ns"
+
+    def __init__(self, unit: str) -> None:
+        self.per_s: int = PER_S[unit]
+        self.ts_min: int = max(TIME_MIN_S * self.per_s, -(2**63) + 1)
+        self.ts_end: int = min(TIME_END_S * self.per_s, 2**63 - 1)
 
     @classmethod
     def from_text(cls, text: str) -> Precision:
@@ -44,21 +55,6 @@ class Precision(enum.StrEnum):
             return cls(text)
         except ValueError:
             raise UsageError(f"{text!r} is not a precision", hint="use ms, us or ns") from None
-
-    @property
-    def per_s(self) -> int:
-        """Ticks of this precision in a second."""
-        return PER_S[self.value]
-
-    @property
-    def ts_min(self) -> int:
-        """The first event time that a table of this precision takes."""
-        return max(TIME_MIN_S * self.per_s, -(2**63) + 1)
-
-    @property
-    def ts_end(self) -> int:
-        """The first event time after all that a table of this precision takes."""
-        return min(TIME_END_S * self.per_s, 2**63 - 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from treering.engine.sqlite.merged import Ask
 if TYPE_CHECKING:
     from treering.core.block import BlockStats
 
-_GROUP: Final = 16
+_GROUP: Final = 64
 """How many blocks are asked about at once; so many headers a page may be read in vain."""
 
 
@@ -65,7 +65,7 @@ def find_answered(
             if stats is not None and names <= stats.columns.keys():
                 told[block] = stats
         found |= _chosen(told, ask.answers)
-        readings += sum(block.count for block, _ in group if block not in found)
+        readings += sum(block.readings for block, _ in group if block not in found)
         at += _GROUP
     return found
 

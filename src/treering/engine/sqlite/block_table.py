@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from treering.core.block import BlockStats, read_stats
 from treering.core.block_header import BLOCK_ROWS_MAX, header_bytes_of
@@ -73,8 +73,7 @@ class SealRules:
     span_s: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StoredBlock:
+class StoredBlock(NamedTuple):
     """What a file says about one of its blocks.
 
     Attributes:
@@ -82,14 +81,14 @@ class StoredBlock:
         span_start: Where its territory begins, in ticks.
         first: The event time of its first reading.
         last: The event time of its last one.
-        count: How many readings it has.
+        readings: How many it has.
     """
 
     id: int
     span_start: int
     first: int
     last: int
-    count: int
+    readings: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +191,7 @@ class BlockTable:
         found = BlockBody(
             bytes(body),
             place=f"the block of {owner.name} from {span} in {self._path}",
-            count=block.count,
+            count=block.readings,
             first=block.first,
             last=block.last,
         )
@@ -210,7 +209,7 @@ class BlockTable:
         except (CorruptDataError, SchemaMismatchError, sqlite3.Error):
             return None
         said = (found.count, found.first_ts, found.last_ts, found.precision)
-        wanted = (block.count, block.first, block.last, self._precision)
+        wanted = (block.readings, block.first, block.last, self._precision)
         return found if said == wanted else None
 
     def _head(self, block: StoredBlock) -> bytes:
@@ -247,8 +246,8 @@ class BlockTable:
         return (
             block is not None
             and first > block.last
-            and block.count >= self.rules.block_rows_full
-            and count * _WORTH_A_BLOCK >= block.count
+            and block.readings >= self.rules.block_rows_full
+            and count * _WORTH_A_BLOCK >= block.readings
         )
 
     def _replace(self, owner: Owner, block: StoredBlock | None, start: int, cells: Cells) -> int:

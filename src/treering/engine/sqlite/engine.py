@@ -50,7 +50,7 @@ from treering.engine.sqlite.folder import (
     sweep,
 )
 from treering.engine.sqlite.forks import keep_out_of_forks
-from treering.engine.sqlite.layout import CATALOG_NAME, segment_name, table_folder
+from treering.engine.sqlite.layout import CATALOG_NAME, segment_path, table_folder
 from treering.engine.sqlite.listing import list_buckets
 from treering.engine.sqlite.merged import Ask
 from treering.engine.sqlite.pool import SegmentPool
@@ -463,7 +463,7 @@ class SqliteEngine:
         return self._open(spec, segment)
 
     def _path(self, spec: TableSpec, segment: Segment) -> Path:
-        return table_folder(self.folder, spec) / segment_name(segment.start_s)
+        return segment_path(self.folder, spec, segment.start_s)
 
     def _write(self, spec: TableSpec, writes: Sequence[PartitionWrite]) -> None:
         batches: dict[Segment, list[Batch]] = {}

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -52,8 +53,23 @@ def parse_segment_name(name: str) -> int | None:
 
 def table_folder(folder: Path, spec: TableSpec) -> Path:
     """Return the folder of a table's segments; each incarnation has its own."""
-    name = spec.name if spec.incarnation <= 1 else f"{spec.name}.{spec.incarnation}"
-    return folder / name
+    return _table_folder(folder, spec.name, spec.incarnation)
+
+
+def segment_path(folder: Path, spec: TableSpec, start_s: int) -> Path:
+    """Return the file of the table's segment that starts at ``start_s``, epoch seconds."""
+    return _segment_path(table_folder(folder, spec), start_s)
+
+
+# To put paths together is a fifth of a small read.
+@lru_cache(maxsize=1_024)
+def _table_folder(folder: Path, name: str, incarnation: int) -> Path:
+    return folder / (name if incarnation <= 1 else f"{name}.{incarnation}")
+
+
+@lru_cache(maxsize=4_096)
+def _segment_path(folder: Path, start_s: int) -> Path:
+    return folder / segment_name(start_s)
 
 
 def parse_table_folder(name: str) -> tuple[str, int] | None:

@@ -204,7 +204,7 @@ class SegmentFile:
     def _packs(self, owner: Owner, territory: Territory, batch: Batch) -> bool:
         """Fold a part of a batch into a block; False where it has to be rows."""
         block = territory.block
-        is_large = block is not None and block.count > _REPACK_MAX * len(batch)
+        is_large = block is not None and block.readings > _REPACK_MAX * len(batch)
         if is_large and not self._blocks.begins_anew(block, int(batch.ts[0]), len(batch)):
             return False
         try:
