@@ -53,6 +53,11 @@ def test_adopted_table_is_one_document_and_its_series_are_scanned_for(
     adopted = document(run("adopt", place, *moment, *store, "--yes", "--json"))
     assert adopted | {"adopted": False} == planned
     assert document(run("info", "device_log", *store, "--json"))["adopted"] is not None
+    # It has no TTL: how long it is kept stands in the catalog alone.
+    at_table = cassandra_keyspace.replace("?", "/device_log?")
+    designed = document(run("design", "--table", at_table, "--rate", "1/min", "--json"))
+    assert "kept 30d, as treering's catalog says" in designed["sources"]
+    assert designed["workload"]["retention_s"] == 30 * 86_400
 
     assert document(run("series", "device_log", *store, "--json"))["series"] == []
     nothing = run("export", "device_log", "--csv", "log.csv", *store, exit_code=2)

@@ -62,6 +62,7 @@ def test_what_a_table_has_stands_beside_what_its_rate_asks_for(
         table = store.create("readings", rate="1/s", retention="30d")
         times = now - np.arange(2_000) * np.timedelta64(1, "m")
         table.write("pump-7", times, value=np.arange(2_000.0))
+        table.add_series("pump-8", bucket="hour")
         # Half an hour of a reading a second, in a bucket of a day.
         fast = store.create("fast", rate="1/s", retention="30d")
         fast.write("pump-7", now - np.arange(2_000) * np.timedelta64(1, "s"), value=np.ones(2_000))
@@ -72,6 +73,10 @@ def test_what_a_table_has_stands_beside_what_its_rate_asks_for(
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     assert "month" in json.dumps(found["design"])
+    assert "kept 30d, as treering's catalog says" in found["sources"]
+    assert "2 series, as treering's catalog says" in found["sources"]
+    assert any("catalog says: 1 series by hour" in one for one in found["sources"])
+    assert result.stderr == ""
     shown = CliRunner().invoke(app, asked)
     assert shown.exit_code == 0, shown.stderr
     assert "month" in shown.stdout

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit, urlunsplit
+
+if TYPE_CHECKING:
+    from treering.doctor.catalogued import Catalogued
 
 
 def split_table(url: str) -> tuple[str, str, str]:
@@ -55,8 +59,22 @@ def print_redesign(
             f"the table {keyspace}.{table} was not found{f': {why}' if why else ''}",
             hint="only tables with a clustering column are looked at",
         )
-    found = plan_redesign(collected.tables[0], rate_hz=rate_hz)
+    known = _catalogued(cluster, keyspace, table)
+    found = plan_redesign(collected.tables[0], rate_hz=rate_hz, known=known)
     if as_json:
         print_json(redesign_to_json(found))
     else:
         print(render_redesign(found))
+
+
+def _catalogued(cluster: str, keyspace: str, table: str) -> Catalogued | None:
+    """Return the table in treering's catalog; one that cannot be read is told, the rest stands."""
+    from treering.cli.output import print_note
+    from treering.doctor.live_catalog import collect_catalog
+    from treering.errors import TreeringError
+
+    try:
+        return collect_catalog(cluster, keyspace=keyspace, table=table)
+    except TreeringError as error:
+        print_note(f"without treering's catalog: {error}")
+        return None

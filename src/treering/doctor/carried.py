@@ -1,7 +1,8 @@
 """What a table carries, as its facts tell: rate, rows, columns, lifetime, series.
 
-Rules of this file: every number says where it comes from; files say more than nodetool, nodetool
-more than averages, and what nothing tells is asked for.
+Rules of this file: every number says where it comes from; files say more of the rate than
+treering's catalog, it more than nodetool, nodetool more than averages; the catalog says more than
+files of how long readings are kept and how many series there are; what nothing tells is asked for.
 """
 
 from __future__ import annotations
@@ -10,8 +11,16 @@ from treering.core.adopt_values import AdoptChoices, value_columns
 from treering.core.foreign import ForeignColumn, ForeignTable
 from treering.core.schema import Column, ColumnType
 from treering.core.sizing import row_bytes_of
-from treering.core.units import Precision, render_duration, render_rate
+from treering.core.units import Precision, render_rate
 from treering.core.workload import COMPRESSION_RATIO_DEFAULT, Workload
+from treering.doctor.catalogued import (
+    BY_CATALOG,
+    Catalogued,
+    retention_with,
+    series_with,
+    shape_with,
+    widths_of,
+)
 from treering.doctor.checks.key_shape import KeyShape, key_shape_of
 from treering.doctor.checks.known import (
     design_in_comment,
@@ -27,7 +36,10 @@ from treering.sstable.facts import SSTableFacts
 
 
 def workload_of(
-    facts: TableFacts, schema: SchemaFacts, rate_hz: float | None
+    facts: TableFacts,
+    schema: SchemaFacts,
+    rate_hz: float | None,
+    known: Catalogued | None = None,
 ) -> tuple[Workload, tuple[str, ...]]:
     """Return what a table carries, and where each number comes from, in words.
 
@@ -35,6 +47,7 @@ def workload_of(
         facts: The table.
         schema: Its schema.
         rate_hz: Readings a second of one series, where the facts shall not tell.
+        known: The table in treering's catalog; None where it is not, or nobody looked.
 
     Raises:
         UsageError: Nothing tells the rate.
@@ -42,7 +55,11 @@ def workload_of(
     node = max(facts.nodes, key=lambda one: sum(file.rows for file in one.files or ()))
     files = tuple(file for file in node.files or () if file.rows)
     columns, left_out = _columns_of(facts, schema)
-    rates = Rates(mean_hz=rate_hz) if rate_hz is not None else _told(facts, schema, node, columns)
+    rates = (
+        Rates(mean_hz=rate_hz)
+        if rate_hz is not None
+        else _told(facts, schema, node, columns=columns, known=known)
+    )
     if rates is None:
         raise UsageError(
             f"the rate of a series in {facts.name} cannot be told: "
@@ -50,7 +67,8 @@ def workload_of(
             hint="state it with --rate, such as 1/s",
         )
     row_bytes, ratio = _row_bytes(files), _ratio(files)
-    retention_s = ttl_s_of(facts)
+    retention_s, kept = retention_with(facts, known)
+    series_count, counted = series_with(known, rates.series, node=node.node)
     version, mode = server_of(node)
     load = Workload(
         rate_hz=rates.mean_hz,
@@ -59,20 +77,20 @@ def workload_of(
         retention_s=retention_s,
         row_bytes=row_bytes,
         compression_ratio=ratio or COMPRESSION_RATIO_DEFAULT,
-        series_count=max(rates.series or 1, 1),
+        series_count=series_count,
         deletes=has_deletes(facts),
         cassandra=str(version),
         storage_mode=mode,
-        precision=_precision_of(key_shape_of(facts)),
+        precision=_precision_of(key_shape_of(facts)) if known is None else known.precision,
     )
-    kept = "for ever, no TTL" if retention_s is None else f"{render_duration(retention_s)}, its TTL"
     at_least, floor = ("at least ", f"; {rates.floor}") if rates.floor else ("", "")
     sources = [
         f"rate {at_least}{render_rate(rates.mean_hz)} a series: {rates.source}{floor}",
         f"kept {kept}",
         "row size from the columns" if row_bytes is None else f"row {row_bytes:g} B in its files",
         "compression not known" if ratio is None else f"compressed to {ratio:.2f} in its files",
-        f"{load.series_count:,} series on {node.node or 'the node'}",
+        counted,
+        *widths_of(known),
         *left_out,
     ]
     if version_of(node) is None:
@@ -81,23 +99,32 @@ def workload_of(
 
 
 def _told(
-    facts: TableFacts, schema: SchemaFacts, node: NodeFacts, columns: tuple[Column, ...]
+    facts: TableFacts,
+    schema: SchemaFacts,
+    node: NodeFacts,
+    *,
+    columns: tuple[Column, ...],
+    known: Catalogued | None,
 ) -> Rates | None:
     def row_bytes() -> int:
         return row_bytes_of(columns, has_ttl=ttl_s_of(facts) is not None, span_s=None)
 
-    found = rates_of(facts, schema, node, row_bytes=row_bytes)
-    design = design_in_comment(facts)
-    if design is None or (found is not None and found.is_measured):
+    shape = shape_with(facts, known)
+    found = rates_of(facts, schema, node, row_bytes=row_bytes, shape=shape)
+    if found is not None and found.is_measured:
         return found
     # What a table was made for goes before what averages and histograms make of it.
-    load = design.workload
+    load, said = (None if known is None else known.workload), BY_CATALOG
+    if load is None and (design := design_in_comment(facts)) is not None:
+        load, said = design.workload, "as the design in its comment says"
+    if load is None:
+        return found
     seen = "" if found is None else f"; by estimate {render_rate(found.mean_hz)}, {found.source}"
     return Rates(
         mean_hz=load.rate_hz,
         peak_hz=load.peak_rate_hz,
         series=load.series_count if found is None else found.series,
-        source=f"as the design in its comment says{seen}",
+        source=f"{said}{seen}",
     )
 
 

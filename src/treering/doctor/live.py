@@ -73,7 +73,7 @@ def collect_live(
         Per node, about ten small reads, and with nodetool a JVM for two or three calls and, on
         3.11 or for few tables, one more for each table. Nodes are asked side by side.
     """
-    settings, place = _settings_of(url, os.environ if environ is None else environ)
+    settings, place = settings_of(url, os.environ if environ is None else environ)
     chosen = keyspace or place or None
     if table is not None and chosen is None:
         raise UsageError(
@@ -90,7 +90,7 @@ def collect_live(
         link.close()
 
 
-def _settings_of(url: str, environ: Mapping[str, str]) -> tuple[Settings, str]:
+def settings_of(url: str, environ: Mapping[str, str]) -> tuple[Settings, str]:
     """Return how to connect, and the keyspace of an address: any name, not only those of stores."""
     parts = urlsplit(url)
     place = unquote(parts.path.strip("/"))

@@ -61,7 +61,12 @@ class Rates:
 
 
 def rates_of(
-    facts: TableFacts, schema: SchemaFacts, node: NodeFacts, *, row_bytes: RowBytes
+    facts: TableFacts,
+    schema: SchemaFacts,
+    node: NodeFacts,
+    *,
+    row_bytes: RowBytes,
+    shape: KeyShape | None = None,
 ) -> Rates | None:
     """Return how fast a table's series are written; None where nothing tells.
 
@@ -70,8 +75,9 @@ def rates_of(
         schema: Its schema.
         node: The node that tells most.
         row_bytes: The bytes of a row by the table's columns.
+        shape: What its key says; by its facts where None.
     """
-    shape = key_shape_of(facts)
+    shape = key_shape_of(facts) if shape is None else shape
     files = tuple(file for file in node.files or () if file.rows)
     if files and (shape.shape == "unbucketed" or shape.width_s is not None):
         parts = [part_of(file, schema, shape) for file in files]

@@ -17,8 +17,9 @@ from treering.core.design import Design, plan_design
 from treering.core.units import Precision, render_bytes, render_duration
 from treering.core.workload import Strategy, Workload
 from treering.doctor.carried import workload_of
+from treering.doctor.catalogued import Catalogued, shape_with
 from treering.doctor.checks.commands import alter_table, render_map
-from treering.doctor.checks.key_shape import KeyShape, key_shape_of
+from treering.doctor.checks.key_shape import KeyShape
 from treering.doctor.checks.known import now_s_of
 from treering.doctor.checks.windows import window_of
 from treering.doctor.facts import SchemaFacts, TableFacts
@@ -63,12 +64,15 @@ class Redesign:
     notes: tuple[str, ...] = ()
 
 
-def plan_redesign(facts: TableFacts, *, rate_hz: float | None = None) -> Redesign:
+def plan_redesign(
+    facts: TableFacts, *, rate_hz: float | None = None, known: Catalogued | None = None
+) -> Redesign:
     """Return the design that a table's facts ask for, beside what it has.
 
     Args:
         facts: The table, with its schema.
         rate_hz: Readings a second of one series, where the facts cannot tell or shall not.
+        known: The table in treering's catalog; None where it is not, or nobody looked.
 
     Raises:
         UsageError: The schema is not known, its rows are not one an event time, or nothing tells
@@ -80,9 +84,9 @@ def plan_redesign(facts: TableFacts, *, rate_hz: float | None = None) -> Redesig
             f"the schema of {facts.name} is not known, so there is nothing to compare with",
             hint="give a cluster, cassandra://host/keyspace/table, rather than files alone",
         )
-    shape = key_shape_of(facts)
+    shape = shape_with(facts, known)
     _check_rows(facts, facts.schema, shape)
-    workload, sources = workload_of(facts, facts.schema, rate_hz)
+    workload, sources = workload_of(facts, facts.schema, rate_hz, known)
     design = plan_design(workload, now_s=now_s_of(facts))
     compared = _compared(facts.schema, design, shape)
     create = _create(facts, design, compared)
