@@ -377,6 +377,77 @@ def test_repaired_beside_unrepaired_in_most_windows_is_a_finding() -> None:
     assert finding.commands == ("nodetool repair plant readings",)
 
 
+SESSION = "5f0bb7d0-cc00-11f1-8000-000000000000"
+REPAIRED_MS = NOW_S * 1_000
+
+
+def of_state(files: list[SSTableFacts], **state: Any) -> list[SSTableFacts]:
+    """Return files in a state of repair, in the same folder under other names."""
+    return [
+        replace(file, path=file.path.replace("nb-", "nb-9"), id=f"9{file.id}", **state)
+        for file in files
+    ]
+
+
+def removable(facts: TableFacts, files: list[SSTableFacts]) -> list[str]:
+    paths = {file.path for file in files}
+    return sorted({one.removable for one in verdicts_of(facts, LIMITS) if one.path in paths})
+
+
+@pytest.mark.parametrize(
+    "state",
+    [{"repaired_at_ms": REPAIRED_MS}, {"pending_repair": SESSION}],
+    ids=["repaired", "of a pending session"],
+)
+def test_an_unrepaired_file_keeps_expired_ones_of_another_state_where_their_tokens_meet(
+    state: dict[str, Any],
+) -> None:
+    kept = of_state(windows(40), **state)
+    expired = kept[32:]
+    old = old_row(min_write_us=(TODAY_S - 60 * DAY_S) * 1_000_000)
+    facts = table([old, *kept[1:]], is_memtable_known=True)
+    assert removable(facts, expired) == ["no"]
+    by_path = {one.path: one for one in verdicts_of(facts, LIMITS)}
+    assert by_path[expired[0].path].blocked_by == (old.path,)
+    held = [one for one in check_drops(facts, LIMITS).findings if one.id == "old-write-blocks"]
+    assert [(one.severity, one.facts["blocked_files"]) for one in held] == [("warning", 9)]
+    # Of other tokens it is nothing to them, and in their own state it is wherever it lies.
+    apart = replace(old, first_token=2**62 + 1, last_token=2**62 + 9)
+    assert removable(table([apart, *kept[1:]], is_memtable_known=True), expired) == ["yes"]
+    (own,) = of_state([apart], **state)
+    assert removable(table([own, *kept[1:]], is_memtable_known=True), expired) == ["no"]
+
+
+def test_a_repaired_file_keeps_expired_unrepaired_ones() -> None:
+    files = windows(40)
+    (old,) = of_state(
+        [old_row(min_write_us=(TODAY_S - 60 * DAY_S) * 1_000_000)], repaired_at_ms=REPAIRED_MS
+    )
+    facts = table([*files, old], is_memtable_known=True)
+    assert removable(facts, files[32:]) == ["no"]
+    assert "old-write-blocks" in ids(check_drops(facts, LIMITS))
+    without = table(files, is_memtable_known=True)
+    assert removable(without, files[32:]) == ["yes"]
+
+
+def test_what_a_session_holds_is_not_repaired_yet_where_only_repaired_data_is_purged() -> None:
+    about = schema(TWCS | {"only_purge_repaired_tombstones": "true"})
+    done = [replace(file, repaired_at_ms=REPAIRED_MS) for file in windows(40)]
+    held = [replace(file, pending_repair=SESSION) for file in windows(40)]
+    for files, wanted in ((done, ["yes"]), (held, ["no"])):
+        facts = table(files, about, is_memtable_known=True)
+        assert removable(facts, files[32:]) == wanted
+    finding = only(check_drops(table(held, about), LIMITS))
+    assert finding.id == "only-purge-repaired"
+    assert "40 of 40 files are not repaired" in finding.evidence
+
+
+def test_what_a_session_holds_beside_repaired_files_is_no_split_before_its_end() -> None:
+    files = [replace(file, repaired_at_ms=REPAIRED_MS) for file in windows(31)]
+    facts = table([*files, *of_state(windows(31), pending_repair=SESSION)])
+    assert ids(check_drops(facts, LIMITS)) == []
+
+
 def test_files_in_two_data_folders_are_no_split() -> None:
     other = [replace(file, path=file.path.replace("/data/", "/data2/")) for file in windows(31)]
     assert ids(check_drops(table([*windows(31), *other]), LIMITS)) == []
