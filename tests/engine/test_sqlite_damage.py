@@ -66,6 +66,20 @@ def other_database(path: Path) -> None:
     statement("CREATE TABLE t(x)")(path)
 
 
+def not_utf_8(path: Path) -> None:
+    content = path.read_bytes()
+    assert b" write_us INTEGER" in content
+    path.write_bytes(content.replace(b" write_us INTEGER", b" write_u\xe5 INTEGER"))
+
+
+def name_of_bytes(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA writable_schema=ON")
+    connection.execute("UPDATE sqlite_master SET name = x'6d657461' WHERE name = 'meta'")
+    connection.commit()
+    connection.close()
+
+
 DAMAGES = [
     pytest.param(lambda path: path.write_bytes(b""), "application id", id="emptied"),
     pytest.param(lambda path: path.write_bytes(b"x" * 9_000), "not a database", id="another file"),
@@ -73,6 +87,13 @@ DAMAGES = [
     pytest.param(flip, "", id="overwritten"),
     pytest.param(other_database, "application id", id="another application's database"),
     pytest.param(statement("DROP TABLE readings"), "readings", id="without its table"),
+    pytest.param(not_utf_8, "UTF-8", id="a table's text is no UTF-8"),
+    pytest.param(name_of_bytes, "", id="a table's name is no text"),
+    pytest.param(
+        statement("UPDATE meta SET value = CAST(x'ff' AS TEXT) WHERE key = 'store'"),
+        "UTF-8",
+        id="a value is no UTF-8",
+    ),
     pytest.param(
         statement("UPDATE meta SET value = '0' WHERE key = 'start_s'"), "start_s 0", id="moved here"
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.engine.contract import DAY_MS, NOW_MS, NOW_S, read_all, spec_of, write_of
+from treering.core.bucket import bucket_of
+from treering.core.listing import LIMIT_MIN, BucketListing
 from treering.core.read_plan import Order, PartitionRead
 from treering.core.segment import segment_length_s, segment_of
 from treering.core.table import TableSpec
-from treering.core.units import DAY_S
+from treering.core.units import DAY_S, Precision
 from treering.engine.memory import MemoryEngine
 from treering.engine.protocol import Engine, PageRead
 from treering.engine.sqlite import SqliteEngine
@@ -83,6 +86,29 @@ def test_long_interval_is_read_from_a_listing(engine: SqliteEngine) -> None:
     for order, wanted in (("asc", times), ("desc", times[::-1])):
         found = read_all(engine, spec, "s", MONTH_MS, end, order=order, rows_max=2)  # type: ignore[arg-type]
         assert [row[0] for row in found] == wanted
+
+
+@pytest.mark.parametrize("precision", list(Precision))
+def test_readings_at_the_ends_of_time_are_listed(
+    engine: SqliteEngine, precision: Precision
+) -> None:
+    spec = engine.create_table(
+        spec_of("ends", rate_hz=1e-5, retention_s=None, precision=precision, bucket="month")
+    )
+    first, per_s = precision.ts_min, precision.per_s
+    # Where its bucket and segment start, and where those of the last one end, 64 bits do not hold.
+    for ts in (first, precision.ts_end - 1):
+        put(engine, spec, "s", [ts])
+        listing = BucketListing(
+            series="s",
+            start_s=bucket_of(ts, spec.width, precision).start_s,
+            end_s=ts // per_s + 1,
+            widths=(spec.width,),
+            limit=LIMIT_MIN,
+        )
+        for asked in (listing, replace(listing, is_newest_first=False)):
+            (bucket,) = engine.submit_listing(spec, asked).result().buckets
+            assert bucket == bucket_of(ts, spec.width, precision)
 
 
 def test_full_last_page_needs_no_further_one(engine: SqliteEngine, month: TableSpec) -> None:

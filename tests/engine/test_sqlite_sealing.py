@@ -431,6 +431,73 @@ def test_read_that_skips_damage_names_what_it_leaves_out(tmp_path: Path, kind: s
             table.read("s", START_MS, unit="ms")
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param("first = last + 100000000000", id="it begins after its span"),
+        pytest.param("first = span_start - 1", id="it begins before its span"),
+        pytest.param("last = first - 1", id="it ends before it begins"),
+        pytest.param("last = last + 86400000", id="it ends after its span"),
+        pytest.param("count = 0", id="it has no readings"),
+        pytest.param("first = 'x'", id="its first time is none"),
+    ],
+)
+def test_block_of_which_the_file_says_what_cannot_be_true_is_not_left_out_in_silence(
+    tmp_path: Path, said: str
+) -> None:
+    clock = treering.ManualClock(np.datetime64(NOW_MS, "ms"))
+    with treering.open(tmp_path / "store", clock=clock) as store:
+        table = store.create("readings", rate="1/s", retention="30d")
+        engine = table._context.engine
+        assert isinstance(engine, SqliteEngine)
+        path = with_damage(engine, table.spec, "none")
+        first = "span_start = (SELECT min(span_start) FROM blocks)"
+        damage(path, f"UPDATE blocks SET {said} WHERE {first}")
+        asks: list[dict[str, Any]] = [{}, {"order": "desc"}, {"every": "1d", "agg": "count"}]
+        for ask in asks:
+            with pytest.raises(CorruptDataError, match="the block of s from"):
+                table.read("s", START_MS, unit="ms", **ask)
+        found = table.read("s", START_MS, unit="ms", skip_damaged=True)
+        (missing,) = found.missing
+        assert (missing.start, missing.end) == (START_MS, START_MS + SPAN_MS + 1)
+        assert len(found) == 20_000 - 14_400
+        put(engine, table.spec, [START_MS + 1], 2.0, 20)
+        (problem,) = engine.seal(table.spec, now_s=END_S).problems
+        assert "the block of s from" in problem
+
+
+def leads_elsewhere(path: Path, entry: bytes, to: int) -> None:
+    """Let an entry of an index, which ends with the number of its row, lead to another row."""
+    content = path.read_bytes()
+    assert content.count(entry) == 1
+    path.write_bytes(content.replace(entry, entry[:-1] + bytes([to])))
+
+
+@pytest.mark.parametrize("index", ["series", "blocks"])
+def test_damaged_index_never_gives_readings_of_another_series(
+    engine: SqliteEngine, spec: TableSpec, index: str
+) -> None:
+    for name in ("one", "two", "three"):
+        write = write_of(spec, name, seconds(1_000), 10, value=[1.0] * 1_000)
+        engine.submit_write(spec, write).result()
+    (path,) = segment_files(engine, spec)
+    span_start = int(value_of(path, "SELECT min(span_start) FROM blocks"))
+    engine.close()
+    # As SQLite keeps an entry: the types of its parts, then these; the last one is the row.
+    if index == "series":
+        leads_elsewhere(path, b"\x03\x13\x01two\x02", 3)
+    else:
+        entry = b"\x04\x01\x05\x01\x02" + span_start.to_bytes(6, "big") + b"\x02"
+        leads_elsewhere(path, entry, 3)
+    again = SqliteEngine(engine.folder)
+    with pytest.raises(CorruptDataError, match=path.name):
+        read_all(again, spec, "two", START_MS, START_MS + DAY_MS)
+    assert len(read_all(again, spec, "three", START_MS, START_MS + DAY_MS)) == 1_000
+    problems = again.info(spec, is_thorough=True).problems
+    assert path.name in problems[0]
+    again.close()
+
+
 def test_read_that_skips_damage_does_without_a_damaged_file(tmp_path: Path) -> None:
     clock = treering.ManualClock(np.datetime64(NOW_MS, "ms"))
     with treering.open(tmp_path / "store", clock=clock) as store:

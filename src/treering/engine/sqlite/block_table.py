@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from treering.core.block import BlockStats, read_stats
 from treering.core.block_header import BLOCK_ROWS_MAX, header_bytes_of
@@ -21,7 +21,7 @@ from treering.core.span import span_length_s
 from treering.core.times import render_ts
 from treering.engine.deletions import Deletion
 from treering.engine.sqlite import sql
-from treering.engine.sqlite.block_body import BlockBody, pack_parts
+from treering.engine.sqlite.block_body import BlockBody, corrupt_block, pack_parts
 from treering.engine.sqlite.segment_identity import (
     SegmentIdentity,
     add_blocks,
@@ -81,7 +81,7 @@ class StoredBlock(NamedTuple):
         span_start: Where its territory begins, in ticks.
         first: The event time of its first reading.
         last: The event time of its last one.
-        readings: How many it has.
+        readings: How many it has; none where what the file says cannot be true.
     """
 
     id: int
@@ -89,6 +89,11 @@ class StoredBlock(NamedTuple):
     first: int
     last: int
     readings: int
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether what the file says can be true."""
+        return self.readings > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +169,15 @@ class BlockTable:
     ) -> Iterator[StoredBlock]:
         if not self._is_there:
             return
+        begin = max(start - start % self.span(), _TS_MIN)
         rows = self._connection.execute(
             sql.BLOCKS_BETWEEN_BACKWARDS if is_descending else sql.BLOCKS_BETWEEN,
-            (owner.id, max(start - start % self.span(), _TS_MIN), end, start, end),
+            (owner.id, begin, end),
         )
         for row in rows:
-            yield StoredBlock(*row)
+            block = self._stored(owner, row, begin, end)
+            if block.first < end and block.last >= start:
+                yield block
 
     def territory(self, owner: Owner, ts: int) -> Territory:
         """Return the territory that an event time lies in."""
@@ -179,18 +187,39 @@ class BlockTable:
             return Territory(start, end, None)
         there = self._connection.execute(sql.BLOCK_UP_TO, (owner.id, start, ts)).fetchone()
         after = self._connection.execute(sql.BLOCK_AFTER, (owner.id, ts, end)).fetchone()
-        block = None if there is None else StoredBlock(*there)
+        block = None if there is None else self._stored(owner, there, start, ts + 1)
         return Territory(
             start if block is None else block.span_start, end if after is None else after[0], block
         )
 
+    def _stored(self, owner: Owner, row: tuple[Any, ...], begin: int, end: int) -> StoredBlock:
+        """Return what a row says of a block that begins in ``[begin, end)``.
+
+        SQLite's pages have no checksums: what a damaged row or index says may be anything. A block
+        that was left out because of it would be missed by nobody, so one of which it cannot be true
+        gets all the time that it may have, and whoever needs it raises.
+        """
+        block_id, first, last, count, series, span_start = row
+        if not isinstance(span_start, int) or not begin <= span_start < end:
+            return StoredBlock(block_id, begin, begin, min(end, _TS_MAX), 0)
+        after = span_start - span_start % self.span() + self.span()
+        is_number = all(isinstance(fact, int) for fact in (first, last, count))
+        if is_number and count > 0 and series == owner.id and span_start <= first <= last < after:
+            return StoredBlock(block_id, span_start, first, last, count)
+        return StoredBlock(block_id, span_start, span_start, min(after, _TS_MAX), 0)
+
     def body(self, owner: Owner, block: StoredBlock) -> BlockBody:
         """Return a block's body, unpacked as far as it was before where it is the one kept."""
-        (body,) = self._connection.execute(sql.BLOCK_BODY, (block.id,)).fetchone()
         span = render_ts(block.span_start, self._precision)
+        place = f"the block of {owner.name} from {span} in {self._path}"
+        if not block.is_sound:
+            raise corrupt_block(
+                place, "another series, span or count", "those that it was put under"
+            )
+        (body,) = self._connection.execute(sql.BLOCK_BODY, (block.id,)).fetchone()
         found = BlockBody(
             bytes(body),
-            place=f"the block of {owner.name} from {span} in {self._path}",
+            place=place,
             count=block.readings,
             first=block.first,
             last=block.last,
@@ -293,7 +322,7 @@ class BlockTable:
         """Return the newest or the oldest event time of ``[start, end)`` in blocks."""
         for block in self._between(owner, start, end, is_descending=is_newest):
             edge = block.last if is_newest else block.first
-            if start <= edge < end:
+            if block.is_sound and start <= edge < end:
                 return edge
             body = self.body(owner, block)
             inside = body.ts[slice(*body.ts.searchsorted([start, end]).tolist())]

@@ -44,6 +44,8 @@ def translated(path: Path, doing: str, *, waited_s: float = 0.0) -> Iterator[Non
         yield
     except sqlite3.Error as error:
         raise _of_sqlite(error, path, doing, waited_s) from error
+    except UnicodeDecodeError as error:
+        raise corrupt(path, found="text that is no UTF-8", expected="an intact file") from error
     except OSError as error:
         if isinstance(error, TreeringError):
             raise
@@ -121,7 +123,9 @@ def _of_sqlite(error: sqlite3.Error, path: Path, doing: str, waited_s: float) ->
     primary = None if code is None else code & 0xFF
     if primary in _BUSY:
         return busy(path, waited_s)
-    if primary in _DAMAGED:
+    # The module's own error has no code, and it decodes text only: every file is of UTF-8.
+    is_no_text = code is None and "decode" in str(error)
+    if primary in _DAMAGED or is_no_text:
         return corrupt(path, found=f"damage ({error})", expected="an intact SQLite file")
     if primary == sqlite3.SQLITE_FULL:
         return _full(path, doing)

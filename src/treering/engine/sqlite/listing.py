@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from treering.core.bucket import Bucket, BucketWidth, bucket_of
+from treering.core.bucket import Bucket, BucketWidth, bucket_end_s, bucket_of, bucket_start_s
 from treering.core.listing import BucketListing, ListedBuckets
 from treering.core.segment import Segment
 from treering.core.table import TableSpec
@@ -49,8 +49,13 @@ def _buckets_of(
 ) -> Iterator[Bucket]:
     per_s = spec.precision.per_s
     # The last bucket wanted starts before the end, and may go on after it.
-    last = max(listing.end_s - 1, listing.start_s) * per_s
-    start, end = listing.start_s * per_s, bucket_of(last, width, spec.precision).end_s * per_s
+    last_s = max(listing.end_s - 1, listing.start_s)
+    end = bucket_end_s(bucket_start_s(last_s, width), width) * per_s
+    # A bucket, like a segment, may reach beyond what 64 bits hold; no event time does.
+    start, end = (
+        max(listing.start_s * per_s, spec.precision.ts_min),
+        min(end, spec.precision.ts_end),
+    )
     is_newest_first = listing.is_newest_first
     for segment in reversed(segments) if is_newest_first else segments:
         while start < end:

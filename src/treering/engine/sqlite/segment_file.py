@@ -29,7 +29,7 @@ from treering.engine.sqlite.database import (
     snapshot,
     unlink_database,
 )
-from treering.engine.sqlite.failures import translated
+from treering.engine.sqlite.failures import corrupt, translated
 from treering.engine.sqlite.merged import Ask, read_merged
 from treering.engine.sqlite.row_table import RowRange, RowTable
 from treering.engine.sqlite.sealing import Place, Sealed, SealStep
@@ -259,7 +259,16 @@ class SegmentFile:
         if found is not None:
             return found
         row = self._connection.execute("SELECT id FROM series WHERE name = ?", (series,)).fetchone()
-        return None if row is None else int(row[0])
+        if row is None:
+            return None
+        if self._name_of(row[0]) != series:
+            # SQLite's index says so, and its table does not: these would be another's readings.
+            raise corrupt(
+                self.path,
+                found=f"{series} as number {row[0]}, which is {self._name_of(row[0])}",
+                expected="one number a series",
+            )
+        return int(row[0])
 
     def _name_of(self, series_id: int) -> str:
         row = self._connection.execute(
@@ -426,13 +435,13 @@ class SegmentFile:
             "readings": None if counted is None else counted + readings,
         }
 
-    def quick_check(self) -> str:
+    def integrity_check(self) -> str:
         """Return what SQLite finds wrong, in words; empty where nothing is.
 
         Cost: reads the whole file.
         """
         try:
-            found = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            found = self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
         except sqlite3.DatabaseError as error:
             return str(error)
         return "" if found == "ok" else str(found)

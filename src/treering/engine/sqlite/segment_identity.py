@@ -164,7 +164,8 @@ def check_identity(connection: sqlite3.Connection, path: Path, identity: Segment
     if not is_with_blocks:
         schema.setdefault("blocks", sql.BLOCKS_TABLE)
     if schema != wanted:
-        wrong = sorted(n for n in {*schema, *wanted} if schema.get(n) != wanted.get(n))
+        # As texts: what a damaged file has for a name may be anything.
+        wrong = sorted(str(n) for n in {*schema, *wanted} if schema.get(n) != wanted.get(n))
         raise corrupt(
             path,
             found=f"other tables than a segment has ({', '.join(wrong)})",

@@ -200,14 +200,19 @@ COUNT_ALL_READINGS: Final = "SELECT count(*) FROM (SELECT 1 FROM readings LIMIT 
 TIMES: Final = "SELECT ts FROM readings WHERE series = ? AND ts >= ? AND ts < ? ORDER BY ts"
 FORGET_READINGS: Final = "DELETE FROM readings WHERE series = ? AND ts >= ? AND ts < ?"
 
-_BLOCK: Final = "SELECT id, span_start, first, last, count FROM blocks WHERE series = ? "
+# Blocks are found by an index, and what it says of them is not taken from it but from the table:
+# where one of both is damaged, they differ. Of a row that is not there, all is NULL.
+_BLOCK: Final = (
+    "SELECT found.id, said.first, said.last, said.count, said.series, said.span_start"
+    " FROM blocks AS found LEFT JOIN blocks AS said ON said.id = found.id WHERE found.series = ? "
+)
 BLOCKS_BETWEEN: Final = (
-    f"{_BLOCK}AND span_start >= ? AND span_start < ? AND last >= ? AND first < ? "
-    "ORDER BY span_start"
+    f"{_BLOCK}AND found.span_start >= ? AND found.span_start < ? ORDER BY found.span_start"
 )
 BLOCKS_BETWEEN_BACKWARDS: Final = f"{BLOCKS_BETWEEN} DESC"
 BLOCK_UP_TO: Final = (
-    f"{_BLOCK}AND span_start >= ? AND span_start <= ? ORDER BY span_start DESC LIMIT 1"
+    f"{_BLOCK}AND found.span_start >= ? AND found.span_start <= ?"
+    " ORDER BY found.span_start DESC LIMIT 1"
 )
 BLOCK_AFTER: Final = (
     "SELECT span_start FROM blocks WHERE series = ? AND span_start > ? AND span_start < ? "

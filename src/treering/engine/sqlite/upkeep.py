@@ -134,7 +134,7 @@ def _facts(
     if file is None:
         return {}
     try:
-        damage = file.quick_check() if is_thorough else ""
+        damage = file.integrity_check() if is_thorough else ""
         if damage:
             raise corrupt(path, found=f"damage ({damage})", expected="an intact SQLite file")
         if is_thorough:
