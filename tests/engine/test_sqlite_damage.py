@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine.contract import DAY_MS, NOW_MS, NOW_S, read_all, spec_of, write_of
+from treering.core.read_plan import Order
 from treering.core.segment import segment_length_s, segment_of
 from treering.core.table import TableSpec
 from treering.engine.sqlite import SqliteEngine
@@ -169,6 +170,27 @@ def test_damage_inside_a_file_is_found_by_a_thorough_look(folder: Path) -> None:
     again = SqliteEngine(folder)
     (problem,) = again.info(spec, is_thorough=True).problems
     assert path.name in problem
+    again.close()
+
+
+@pytest.mark.parametrize(("order", "off_ms"), [("asc", 50), ("asc", -DAY_MS), ("desc", 50)])
+def test_event_time_that_a_damaged_page_puts_out_of_order_is_found_out(
+    folder: Path, order: Order, off_ms: int
+) -> None:
+    engine = SqliteEngine(folder, rules=SealRules(is_on=False))
+    spec = engine.load_table("readings")
+    assert spec is not None
+    for step in (1, 2, 3):
+        put(engine, spec, OLD_MS + step)
+    engine.close()
+    path = path_of(engine, spec, OLD_MS)
+    content, kept = path.read_bytes(), (OLD_MS + 2).to_bytes(6, "big")
+    assert content.count(kept) == 1
+    path.write_bytes(content.replace(kept, (OLD_MS + 2 + off_ms).to_bytes(6, "big")))
+    again = SqliteEngine(folder)
+    with pytest.raises(CorruptDataError, match="event times out of order"):
+        read_all(again, spec, "s", OLD_MS, OLD_MS + 100, order=order)
+    assert len(read_all(again, spec, "s", NOW_MS, NOW_MS + 1)) == 1
     again.close()
 
 

@@ -1,8 +1,8 @@
 """Where readings of a write are cut: a partition write is of one series, bucket and lifetime.
 
 Rules of this file: every cut is of one series, one bucket and one lifetime, and no two cuts are of
-the same; every reading is asked only whether a cut may start at it, and what it is of is worked
-out for those alone.
+the same but around a narrower width that held for a while inside a bucket; every reading is asked
+only whether a cut may start at it, and what it is of is worked out for those alone.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def cut(
     is_start[1:] = (
         _changes(code) | _changes(placed.piece) | _changes(placed.start_s) | _changes(ttl_s)
     )
-    # Event time ascends in a series, and so do pieces, buckets and lifetimes: none comes twice.
+    # Event time ascends in a series, and so do pieces, buckets and lifetimes.
     return Cuts(
         starts=starts[is_start],
         code=code[is_start],

@@ -24,6 +24,7 @@ from treering.engine.deletions import Deletion
 from treering.engine.sqlite import sql
 from treering.engine.sqlite.batches import Batch
 from treering.engine.sqlite.cells import decode_column
+from treering.engine.sqlite.failures import corrupt
 
 _NO_TIMES: Final = np.empty(0, dtype=np.int64)
 
@@ -82,7 +83,7 @@ class RowTable:
         if not rows:
             return _NO_TIMES, {column.name: empty_column(column.type) for column in columns}
         ts, *values = zip(*rows, strict=True)
-        return np.array(ts, dtype=np.int64), {
+        return self._times(ts, wanted, is_ascending=wanted.order == "asc"), {
             column.name: decode_column(kept, column.type, self._path)
             for column, kept in zip(columns, values, strict=True)
         }
@@ -98,18 +99,38 @@ class RowTable:
         count = len(columns)
         width = 2 + count + (count if self._has_own_times else 0)
         ts, *rest = zip(*rows, strict=True) if rows else ((),) * width
-        row_us = _whole(rest[count])
+        row_us = self._whole(rest[count])
         cells = {}
         for place, column in enumerate(columns):
             data = decode_column(rest[place], column.type, self._path)
             own = rest[count + 1 + place] if self._has_own_times else ()
             cells[column.name] = CellColumn(data, _own_or_row(own, row_us))
-        return Cells(_whole(ts), cells)
+        return Cells(self._times(ts, wanted, is_ascending=True), cells)
+
+    def _times(
+        self, values: Sequence[Any], wanted: RowRange, *, is_ascending: bool
+    ) -> npt.NDArray[np.int64]:
+        """Return event times, which are in order and were asked for unless a page is damaged."""
+        ts = self._whole(values)
+        one, other = (ts[:-1], ts[1:]) if is_ascending else (ts[1:], ts[:-1])
+        is_inside = not len(ts) or (wanted.start <= ts.min() and ts.max() < wanted.end)
+        if not is_inside or not (one < other).all():
+            raise corrupt(
+                self._path, found="event times out of order", expected="rows by series and time"
+            )
+        return ts
+
+    def _whole(self, values: Sequence[Any]) -> npt.NDArray[np.int64]:
+        try:
+            return np.array(values, dtype=np.int64)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise corrupt(self._path, found=f"no time ({error})", expected="a time") from error
 
     def times(self, series_id: int, start: int, end: int) -> npt.NDArray[np.int64]:
         """Return the event times of ``[start, end)``, ascending."""
         rows = self._connection.execute(sql.TIMES, (series_id, start, end)).fetchall()
-        return np.array([row[0] for row in rows], dtype=np.int64)
+        wanted = RowRange(start=start, end=end)
+        return self._times([row[0] for row in rows], wanted, is_ascending=True)
 
     def count(self, series_id: int, start: int, end: int, *, limit: int = -1) -> int:
         """Return how many rows ``[start, end)`` has, counting no further than the limit."""
@@ -148,10 +169,6 @@ class RowTable:
         self._connection.execute(statements.rows, (*bound, *inside))
         if statements.cells is not None:
             self._connection.execute(statements.cells, (*bound, *inside))
-
-
-def _whole(values: Sequence[Any]) -> npt.NDArray[np.int64]:
-    return np.array(values, dtype=np.int64)
 
 
 def _own_or_row(own: Sequence[Any], row_us: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
