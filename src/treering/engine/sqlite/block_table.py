@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -200,13 +201,14 @@ class BlockTable:
         gets all the time that it may have, and whoever needs it raises.
         """
         block_id, first, last, count, series, span_start = row
-        if not isinstance(span_start, int) or not begin <= span_start < end:
-            return StoredBlock(block_id, begin, begin, min(end, _TS_MAX), 0)
-        after = span_start - span_start % self.span() + self.span()
-        is_number = all(isinstance(fact, int) for fact in (first, last, count))
-        if is_number and count > 0 and series == owner.id and span_start <= first <= last < after:
-            return StoredBlock(block_id, span_start, first, last, count)
-        return StoredBlock(block_id, span_start, span_start, min(after, _TS_MAX), 0)
+        with suppress(TypeError):  # Of a damaged row even the types may be others.
+            after = span_start - span_start % self.span() + self.span()
+            is_here = series == owner.id and begin <= span_start < end
+            if is_here and count > 0 and span_start <= first <= last < after:
+                return StoredBlock(block_id, span_start, first, last, count)
+        if isinstance(span_start, int) and begin <= span_start < end:
+            begin, end = span_start, span_start - span_start % self.span() + self.span()
+        return StoredBlock(block_id, begin, begin, min(end, _TS_MAX), 0)
 
     def body(self, owner: Owner, block: StoredBlock) -> BlockBody:
         """Return a block's body, unpacked as far as it was before where it is the one kept."""
