@@ -425,7 +425,11 @@ def test_blocks_behind_the_last_reading_of_a_page_are_left_to_the_next(
         answers=Some(SPAN_MS, 2),
     )
     check_pages(engine, spec, request, seconds(86_400))
-    assert engine.taken() == (3 * 14_400, 3)
+    # Which spans of a day these are depends on the day.
+    spans = [START_MS // SPAN_MS + place for place in range(6)]
+    answering = sum(span % 5 != 1 and span % 2 == 0 for span in spans)
+    assert answering in (2, 3)
+    assert engine.taken() == ((6 - answering) * 14_400, answering)
 
 
 def check_pages(engine: Engine, spec: TableSpec, request: PageRead, wanted: list[int]) -> None:
