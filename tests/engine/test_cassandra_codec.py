@@ -11,8 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pages import column_of
+from treering.core.bucket import bucket_of
+from treering.core.layout import own_layout
+from treering.core.read_plan import PartitionRead
 from treering.core.schema import Column, ColumnType, parse_columns
-from treering.engine.protocol import Page
+from treering.core.units import Precision
+from treering.engine.protocol import Page, PageRead
 from treering.errors import CorruptDataError, SchemaMismatchError
 
 pytest.importorskip("cassandra", reason="cassandra-driver is not installed")
@@ -21,6 +25,7 @@ from cassandra import cqltypes
 
 from treering.engine.cassandra.codec import decode_page
 from treering.engine.cassandra.driver import RawPage
+from treering.engine.cassandra.engine import _PageFuture
 
 COLUMNS = parse_columns("d:double,f:float,i:int,b:bigint,o:boolean,t:text")
 NUMBERS = COLUMNS[:5]
@@ -127,6 +132,64 @@ def test_page_with_other_columns_is_refused(columns: str) -> None:
     raw = page_of([], parse_columns("d:double"))
     with pytest.raises(SchemaMismatchError, match="columns"):
         decode_page(raw, parse_columns(columns))
+
+
+TEXTS = parse_columns("i:int,t:text")
+TEXT_ROWS: list[list[bytes | None]] = [
+    [struct.pack(">q", row), struct.pack(">i", row), b"hello"] for row in range(3)
+]
+
+
+def test_page_cut_short_anywhere_is_refused_and_no_text_is_shortened() -> None:
+    raw = page_of(TEXT_ROWS, TEXTS)
+    for length in range(len(raw.body)):
+        with pytest.raises(CorruptDataError, match="fewer bytes"):
+            decode_page(RawPage(raw.body[:length], raw.count, raw.columns, None), TEXTS)
+
+
+def test_page_with_more_than_its_rows_is_refused() -> None:
+    for width in (3, 2):
+        columns = TEXTS[: width - 1]
+        raw = page_of([row[:width] for row in TEXT_ROWS], columns)
+        with pytest.raises(CorruptDataError, match="more bytes"):
+            decode_page(RawPage(raw.body, raw.count - 1, raw.columns, None), columns)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pytest.param([[b"1234", b"1234", b"x"]], id="an event time too short"),
+        pytest.param([[None, b"1234", b"x"]], id="no event time"),
+        pytest.param([[b"", b"1234", b"x"]], id="an empty event time"),
+        pytest.param([[bytes(16), b"1234", b"x"], [b"", b"1234", b"x"]], id="two that make up"),
+        pytest.param([[bytes(8), b"1234", b"\xff"]], id="text that is no UTF-8"),
+    ],
+)
+def test_page_with_impossible_cells_is_refused(cells: list[list[bytes | None]]) -> None:
+    with pytest.raises(CorruptDataError):
+        decode_page(page_of(cells, TEXTS), TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("columns", "error"),
+    [("i:double,t:text", SchemaMismatchError), ("i:int,t:text", CorruptDataError)],
+)
+def test_page_that_cannot_be_decoded_is_named_by_table_series_and_bucket(
+    columns: str, error: type[Exception]
+) -> None:
+    raw = page_of(TEXT_ROWS, TEXTS)
+    bucket = bucket_of(0, "day")
+    read = PageRead(
+        partition=PartitionRead("pump-7", bucket, 0, 9),
+        order="asc",
+        columns=parse_columns(columns),
+        rows_max=9,
+    )
+    future = _PageFuture(read, own_layout("readings", Precision.MS))
+    future.settle(RawPage(raw.body[:-1], raw.count, raw.columns, None))
+    with pytest.raises(error, match=r"^pump-7/1970-01-01 in readings could not be read: "):
+        future.result()
+    assert isinstance(future.exception(), error)
 
 
 def test_page_that_could_not_be_taken_in_is_an_error_for_the_reader() -> None:

@@ -42,7 +42,7 @@ def decode_page(raw: RawPage, columns: tuple[Column, ...], layout: Layout = _OWN
 
     Raises:
         SchemaMismatchError: The page has other columns or types than were asked for.
-        CorruptDataError: A value is longer or shorter than its type.
+        CorruptDataError: A value is longer or shorter than its type, or the page than its rows.
     """
     if raw.error is not None:
         raise SchemaMismatchError(
@@ -114,19 +114,16 @@ def _decode_fixed(
 
 def _decode_walking(raw: RawPage, columns: tuple[Column, ...], time: TimeColumn) -> Page:
     """Decode a page whose rows differ in length: missing values, or text."""
-    body, width = bytes(raw.body), len(columns) + 1
-    cells: list[list[bytes | None]] = [[] for _ in range(width)]
-    read_size, position = _INT.unpack_from, 0
-    for _ in range(raw.count):
-        for cell in cells:
-            size = read_size(body, position)[0]
-            position += 4
-            if size < 0:
-                cell.append(None)
-            else:
-                cell.append(body[position : position + size])
-                position += size
-    stored = np.frombuffer(b"".join(cell or b"" for cell in cells[0]), dtype=_wire_time(time))
+    cells = _cells_of(raw, len(columns) + 1)
+    wire = _wire_time(time)
+    wrong = {len(cell or b"") for cell in cells[0]} - {wire.itemsize}
+    if wrong:
+        raise CorruptDataError(
+            f"an event time has {min(wrong)} bytes, not {wire.itemsize}",
+            expected=wire.itemsize,
+            found=min(wrong),
+        )
+    stored = np.frombuffer(b"".join(cell or b"" for cell in cells[0]), dtype=wire)
     values = {
         column.name: _column_of(cell, column)
         for column, cell in zip(columns, cells[1:], strict=True)
@@ -134,11 +131,49 @@ def _decode_walking(raw: RawPage, columns: tuple[Column, ...], time: TimeColumn)
     return Page(((_ticks_of(stored, time), values),), raw.cursor)
 
 
+def _cells_of(raw: RawPage, width: int) -> list[list[bytes | None]]:
+    """Return the cells of each of ``width`` columns; None where one is missing.
+
+    Raises:
+        CorruptDataError: The page does not hold exactly so many rows.
+    """
+    body = bytes(raw.body)
+    cells: list[list[bytes | None]] = [[] for _ in range(width)]
+    read_size, position = _INT.unpack_from, 0
+    try:
+        for _ in range(raw.count):
+            for cell in cells:
+                size = read_size(body, position)[0]
+                position += 4
+                if size < 0:
+                    cell.append(None)
+                else:
+                    cell.append(body[position : position + size])
+                    position += size
+    except struct.error:
+        position = len(body) + 1
+    if position != len(body):
+        more_or_less = "fewer" if position > len(body) else "more"
+        raise CorruptDataError(
+            f"a page has {more_or_less} bytes than the {raw.count:,} rows that it should have",
+            expected=raw.count,
+            found=len(body),
+        )
+    return cells
+
+
 def _column_of(cells: list[bytes | None], column: Column) -> ColumnData:
     if column.type is ColumnType.TEXT:
         there = np.fromiter((cell is not None for cell in cells), np.bool_, len(cells))
         texts = np.empty(len(cells), dtype=object)
-        texts[:] = [None if cell is None else cell.decode() for cell in cells]
+        try:
+            texts[:] = [None if cell is None else cell.decode() for cell in cells]
+        except UnicodeDecodeError as error:
+            raise CorruptDataError(
+                f"a value of the column {column.name!r} is no UTF-8: {error}",
+                expected="UTF-8",
+                found=repr(error.object[:40]),
+            ) from error
         return ColumnData(texts, None if there.all() else there)
     # CQL allows an empty value of any type; no number stands for it, so it is missing.
     there = np.fromiter((bool(cell) for cell in cells), np.bool_, len(cells))

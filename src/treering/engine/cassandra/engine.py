@@ -20,7 +20,6 @@ from treering.core.delete_plan import PartitionDelete
 from treering.core.expiry import gc_before_s
 from treering.core.layout import Layout
 from treering.core.listing import BucketListing, ListedBuckets
-from treering.core.schema import Column
 from treering.core.table import TableSpec
 from treering.core.times import render_ts
 from treering.core.write_plan import PartitionWrite
@@ -64,7 +63,13 @@ from treering.engine.protocol import (
     Removal,
     TableInfo,
 )
-from treering.errors import EngineError, StoreClosedError, TreeringError
+from treering.errors import (
+    CorruptDataError,
+    EngineError,
+    SchemaMismatchError,
+    StoreClosedError,
+    TreeringError,
+)
 
 WRITE_ROWS_MAX: Final = 800
 
@@ -72,9 +77,9 @@ WRITE_ROWS_MAX: Final = 800
 class _PageFuture(Future[Page]):
     """A page that is decoded where it is asked for, not on the driver's event loop."""
 
-    def __init__(self, columns: tuple[Column, ...], layout: Layout) -> None:
+    def __init__(self, read: PageRead, layout: Layout) -> None:
         super().__init__()
-        self._columns = columns
+        self._read = read
         self._layout = layout
         self._raw: RawPage | None = None
         self._page: Page | None = None
@@ -94,7 +99,13 @@ class _PageFuture(Future[Page]):
         # Two threads may both decode, with the same result; the page is there before the bytes go.
         raw = self._raw
         if self._page is None and raw is not None:
-            self._page = decode_page(raw, self._columns, self._layout)
+            try:
+                self._page = decode_page(raw, self._read.columns, self._layout)
+            except (CorruptDataError, SchemaMismatchError) as error:
+                where = f"{self._read.partition.name} in {self._layout.table}"
+                raise type(error)(
+                    f"{where} could not be read: {error.message}", hint=error.hint, **error.facts
+                ) from error
             self._raw = None
         assert self._page is not None
         return self._page
@@ -356,7 +367,7 @@ class CassandraEngine(SeriesPart):
     def submit_read(self, spec: TableSpec, read: PageRead) -> Future[Page]:
         """Start reading one page of one partition."""
         layout = spec.layout
-        future = _PageFuture(read.columns, layout)
+        future = _PageFuture(read, layout)
         self._start(future)
         part = read.partition
 
