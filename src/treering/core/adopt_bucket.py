@@ -187,13 +187,16 @@ def _text_forms(
     series: tuple[KeyColumn, ...],
     time: TimeColumn,
 ) -> Iterator[BucketForm]:
-    """Yield the patterns by which the first row's text could hold its bucket."""
+    """Yield the patterns by which the text of the first partition could hold its bucket.
+
+    Asked is a row amid it: those at its ends may lie in another day, of another zone.
+    """
     first = next((p for p in sample.partitions if p.times), None)
     if first is None:
         return
     names = [key.name for key in foreign.of_kind("partition_key")]
     value = str(first.key[names.index(column.name)])
-    where = _bucket_at(first.times[0], width, time)
+    where = _bucket_at(first.times[len(first.times) // 2], width, time)
     known = None
     if series:
         layout = Layout(keyspace=None, table=foreign.name, series=series, bucket=None, time=time)
