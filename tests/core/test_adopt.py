@@ -134,11 +134,15 @@ def test_row_that_contradicts_is_named() -> None:
 
 def test_days_of_another_zone_are_told_row_by_row_whichever_row_comes_first() -> None:
     midnight = NOW_S * 1_000 // (24 * HOUR_MS) * 24 * HOUR_MS
-    days = SampledPartition(
-        key=("s", "2025-11-20"), times=tuple(midnight + hours * HOUR_MS for hours in range(-2, 22))
-    )
-    with pytest.raises(SchemaMismatchError, match="in 2 of 24 sampled rows"):
-        plan_of(table_of(("s", "text"), ("b", "text")), Sample(partitions=(days,)), bucket="b")
+    days = [
+        SampledPartition(
+            key=("s", f"2025-11-{20 + day}"),
+            times=tuple(midnight + (24 * day + hour) * HOUR_MS for hour in range(-2, 22)),
+        )
+        for day in range(2)
+    ]
+    with pytest.raises(SchemaMismatchError, match="in 4 of 48 sampled rows"):
+        plan_of(table_of(("s", "text"), ("b", "text")), Sample(partitions=tuple(days)), bucket="b")
 
 
 def test_widths_that_fit_alike_are_not_chosen_between() -> None:
