@@ -64,8 +64,8 @@ def test_block_benchmark_runs() -> None:
 
 
 def test_writer_benchmark_runs() -> None:
-    results = writer.run(rows=400, spooled_rows=8)
-    assert len(results) == 5
+    results = writer.run(rows=400, spooled_rows=8, rounds=1)
+    assert len(results) == 5 + 2
     assert all(result.ours > 0 and result.peer > 0 for result in results)
 
 

@@ -28,6 +28,7 @@ LAYERS: dict[str, int] = {
     "metrics": 2,
     "outbox": 2,
     "gather": 2,
+    "turn": 2,
     "spool": 2,
     "writer_report": 2,
     "writer_options": 2,

@@ -245,6 +245,56 @@ def test_threads_lose_nothing(make_table: MakeTable) -> None:
         )
 
 
+@pytest.fixture
+def _frequent_switches() -> Iterator[None]:
+    """Let Python switch threads in the middle of nearly every append."""
+    before_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before_s)
+
+
+@pytest.mark.usefixtures("_frequent_switches")
+@pytest.mark.parametrize("max_rows", [40, 1_000_000], ids=["often full", "never full"])
+def test_flush_and_close_cover_every_append_that_returned_in_any_thread(
+    make_table: MakeTable, max_rows: int
+) -> None:
+    _, table = make_table()
+    writer = table.writer(linger="1ms", max_rows=max_rows)
+    taken: list[dict[int, float]] = [{} for _ in range(4)]
+    counts = [0] * 4
+
+    def work(thread: int) -> None:
+        while True:
+            count = counts[thread]
+            # Every third reading corrects the one before: the later value must stay.
+            ts = NOW_MS - count + (count % 3 == 2)
+            try:
+                writer.append(f"s{thread}", ts=ts, unit="ms", value=float(count))
+            except StoreClosedError:
+                return
+            taken[thread][ts] = float(count)
+            counts[thread] = count + 1
+
+    with ThreadPoolExecutor(4) as pool:
+        running = [pool.submit(work, thread) for thread in range(4)]
+        try:
+            while min(counts) < 200 and not any(done.done() for done in running):
+                before = sum(counts)
+                report = writer.flush()
+                assert report.accepted + report.repeats >= before
+        finally:
+            report = writer.close()
+    for done in running:
+        done.result()
+    assert report.accepted + report.repeats == report.appended == sum(counts)
+    assert report.accepted >= sum(map(len, taken))
+    for thread, wanted in enumerate(taken):
+        rows = table.read(f"s{thread}", "-1h")
+        found = zip(rows.ts.tolist(), rows["value"].tolist(), strict=True)
+        assert dict(found) == wanted
+
+
 # Faults
 
 

@@ -32,6 +32,7 @@ from treering.errors import (
 )
 from treering.gather import Gathering, known_error
 from treering.outbox import MemoryOutbox, Outbox
+from treering.turn import take_turn
 from treering.write_report import WriteReport
 from treering.writer_options import WriterOptions
 from treering.writer_report import Tally, WriterReport
@@ -174,7 +175,8 @@ class Writer:
             tick, more = self._parser.time(ts, unit)
             flags |= more
         gathering = self._gathering
-        with self._changed:
+        take_turn(self._changed)
+        try:
             gathering.check_open()
             if ts is None:
                 gathering.prune_stamps(tick)
@@ -183,6 +185,8 @@ class Writer:
             if self._is_saved_by_appends:
                 gathering.save_until(fragment)
             gathering.end_epoch_if_full()
+        finally:
+            self._changed.release()
 
     def flush(self, timeout_s: float = FLUSH_TIMEOUT_S) -> WriterReport:
         """Return when everything that was appended before is durable in the table.
