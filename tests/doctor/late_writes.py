@@ -23,10 +23,11 @@ from treering.testing import LocalCassandra
 
 HOUR_S: Final = 3_600
 TTL_S: Final = 12 * HOUR_S
+WINDOW_S: Final = 1_800
 TWCS: Final = {
     "class": "TimeWindowCompactionStrategy",
     "compaction_window_unit": "MINUTES",
-    "compaction_window_size": "30",
+    "compaction_window_size": str(WINDOW_S // 60),
 }
 ROUNDS_S: Final = (10 * HOUR_S, 6 * HOUR_S, 3 * HOUR_S)
 AWAY: Final = 2
