@@ -285,7 +285,7 @@ def test_columns_that_went_nowhere_are_named_on_one_line(run: Run, form: str) ->
     ]
     report = document(run(*import_, "--json"))
     assert (report["ignored_columns"], report["unfilled_columns"]) == (["humm"], ["hum"])
-    whole = run("import", "air", f"a.{form}", "--column", "temp=temp", "--column", "humm=hum")
+    whole = run(*import_, "--column", "temp=temp", "--column", "humm=hum")
     assert whole.stderr == ""
 
 
