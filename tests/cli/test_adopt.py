@@ -74,10 +74,10 @@ def test_adopted_table_is_one_document_and_its_series_are_scanned_for(
     assert rest.stdout.splitlines() == devices
     assert "100 series in 100 partitions; that was all" in rest.stderr
     choice = ("--prefix", "d000", "--start", "2026-11-30")
-    read = document(run("read", "device_log", *choice, *store, "--json"))
+    at = ("--now", "2026-11-30T14:00Z")
+    read = document(run("read", "device_log", *choice, *at, *store, "--json"))
     assert read["series"] == dict.fromkeys(devices[:10], 1)
 
-    at = ("--now", "2026-11-30T14:00Z")
     export = ("export", "device_log", "--parquet", "log.parquet", *at, *store)
     assert document(run(*export, "--json"))["readings"] == 1_100
     run("create", "copy", "--rate", "1/s", "--retention", "30d", "--columns", "temp:double", *store)
