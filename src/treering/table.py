@@ -108,7 +108,7 @@ class Table(WriteVerbs, SeriesVerbs, ScanVerbs, CountVerbs, RemovalVerbs, Adopte
         columns ``<column>_<aggregate>``. Only readings in ``[start, end)`` count, so the first and
         the last step may be made of less than they span, and the first may start before
         ``start``. Missing values and NaN are nothing to every aggregate. Sums are exact before
-        they are rounded once.
+        they are rounded once; a mean of floats is the rounded sum over the count.
 
         Args:
             series: One series id, or several, such as ``t.series(tags=…)``; each is read once,
