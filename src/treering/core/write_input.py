@@ -134,6 +134,19 @@ def edges_within(
     return places.searchsorted(edges).astype(np.int64)
 
 
+def within_codes(edges: npt.NDArray[np.int64], holds: BoolArray) -> BoolArray:
+    """Return for each place whether something holds between it and the one before of its code.
+
+    Args:
+        edges: Where each code starts, and where the last one ends.
+        holds: Whether it holds between each place but the first and the one before, of any code.
+    """
+    found = np.zeros(int(edges[-1]) + 1, dtype=np.bool_)
+    found[1:-1] = holds
+    found[edges] = False
+    return found[:-1]
+
+
 def order_of_codes(codes: npt.NDArray[np.integer]) -> npt.NDArray[np.int64] | None:
     """Return what brings equal codes together in the order they have; None where they stand so."""
     if bool((codes[1:] >= codes[:-1]).all()):

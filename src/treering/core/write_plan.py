@@ -29,6 +29,7 @@ from treering.core.write_input import (
     edges_of_codes,
     edges_within,
     inputs_of_one,
+    within_codes,
 )
 
 Duplicates = Literal["refuse", "first", "last"]
@@ -266,11 +267,9 @@ def _choose(inputs: WriteInputs, reason: npt.NDArray[np.int8], duplicates: Dupli
     if not is_good.all():
         places, edges = _picked(places, edges, is_good)
     ts = inputs.ts[places]
-    is_same = np.zeros(len(ts), dtype=np.bool_)
-    is_same[1:] = ts[1:] == ts[:-1]
+    is_same = within_codes(edges, ts[1:] == ts[:-1])
     if not is_same.any():
         return _Chosen(places=places, edges=edges, repeats=[0] * len(inputs.series))
-    is_same[edges[:-1][edges[:-1] < len(ts)]] = False
     places = np.arange(len(inputs))[places]
     is_kept, is_repeat = _of_one_time(inputs, places, is_same, reason, duplicates)
     repeats = _counts(is_repeat, edges)
@@ -280,13 +279,8 @@ def _choose(inputs: WriteInputs, reason: npt.NDArray[np.int8], duplicates: Dupli
 
 def _by_time(inputs: WriteInputs) -> slice | npt.NDArray[np.intp]:
     """Return places by series, then event time, then place."""
-    falls = inputs.ts[1:] < inputs.ts[:-1]
-    if falls.any():
-        # What a series starts with may be older than what the one before it ends with.
-        inner = inputs.edges[1:-1]
-        falls[inner[(inner > 0) & (inner < len(inputs))] - 1] = False
-        if falls.any():
-            return np.lexsort((inputs.ts, inputs.codes()))
+    if within_codes(inputs.edges, inputs.ts[1:] < inputs.ts[:-1]).any():
+        return np.lexsort((inputs.ts, inputs.codes()))
     return slice(None)
 
 
