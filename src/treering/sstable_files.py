@@ -30,6 +30,8 @@ from treering.sstable.names import (
     COMPRESSION,
     CRC,
     DATA,
+    MANIFEST_FILE,
+    SCHEMA_FILE,
     STATISTICS,
     SUMMARY,
     TOC,
@@ -58,7 +60,7 @@ _NEEDED: Final = frozenset({DATA, STATISTICS, COMPRESSION, "Index.db", "Partitio
 _COMPLETE_BIG: Final = frozenset({DATA, STATISTICS, "Index.db"})
 _COMPLETE_BTI: Final = frozenset({DATA, STATISTICS, "Partitions.db", "Rows.db"})
 
-_IGNORED: Final = frozenset({"manifest.json", "schema.cql"})
+_IGNORED: Final = frozenset({MANIFEST_FILE, SCHEMA_FILE})
 _OPEN_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from treering.core.times import render_instant
 from treering.sstable.facts import FileProblem, SnapshotFacts, SSTableFacts
-
-SCHEMA_FILE: Final = "schema.cql"
-"""What Cassandra writes into each snapshot of a table: its CREATE TABLE."""
+from treering.sstable.names import SCHEMA_FILE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from treering.doctor.live import settings_of
 from treering.engine.cassandra.catalog import Catalog
 from treering.engine.cassandra.connect import open_link
 from treering.engine.cassandra.link import Link
-from treering.engine.cassandra.statements import TABLES
+from treering.engine.cassandra.statements import TABLES, parse_catalog_name
 from treering.errors import SchemaMismatchError, UsageError
 
 _CATALOGS_MAX: Final = 100
@@ -66,8 +66,8 @@ def _catalogs(link: Link, keyspace: str) -> Iterator[Catalog]:
     found = []
     for row in rows:
         place, name = row["keyspace_name"], row["table_name"]
-        about = name.removeprefix(f"{TABLES}_") if name != TABLES else place
-        if not name.startswith(TABLES) or about == name:
+        about = parse_catalog_name(name, TABLES, place)
+        if about is None:
             continue
         try:
             found.append((check_identifier(about, "keyspace"), check_identifier(place, "keyspace")))

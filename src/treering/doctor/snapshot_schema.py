@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from treering.doctor.describe import TEXT_MAX, parse_describe
-from treering.doctor.facts import SCHEMA_FILE, SchemaFacts, SchemaSource
+from treering.doctor.facts import SchemaFacts, SchemaSource
 from treering.errors import TreeringError
+from treering.sstable.names import MANIFEST_FILE, SCHEMA_FILE
 from treering.sstable_files import open_folder, read_bounded
-
-MANIFEST_FILE: Final = "manifest.json"
 
 _MANIFEST_BYTES_MAX: Final = 4 * 1_048_576
 _TRIED_MAX: Final = 16

@@ -18,6 +18,12 @@ CRC: Final = "CRC.db"
 SUMMARY: Final = "Summary.db"
 TOC: Final = "TOC.txt"
 
+SCHEMA_FILE: Final = "schema.cql"
+"""What Cassandra writes into each snapshot of a table: its CREATE TABLE."""
+
+MANIFEST_FILE: Final = "manifest.json"
+"""Beside it: the files of the snapshot, and from 4.1 on when it was taken."""
+
 NAME_CHARS_MAX: Final = 255
 
 _FILE = re.compile(

@@ -63,6 +63,17 @@ def catalog_name(table: str, keyspace: str, catalog_keyspace: str) -> str:
     return name
 
 
+def parse_catalog_name(name: str, table: str, catalog_keyspace: str) -> str | None:
+    """Return which keyspace a catalog's table is about, by its name; None for any other table.
+
+    The way back from :func:`catalog_name`.
+    """
+    if name == table:
+        return catalog_keyspace
+    about = name.removeprefix(f"{table}_")
+    return None if about == name else about
+
+
 def table_cql(keyspace: str, layout: Layout) -> str:
     """Return the full name of the table of a layout; ``keyspace`` is the store's own."""
     return f"{quoted(layout.keyspace or keyspace)}.{quoted(layout.table)}"
