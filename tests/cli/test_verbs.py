@@ -369,5 +369,8 @@ def test_a_damaged_catalog_is_not_something_to_move_away(run: Run, filled: str, 
     assert "goes on" not in said
 
 
-def test_seal_says_nothing_beside_its_result(run: Run, table: str) -> None:
-    assert run("seal", table).stderr == ""
+def test_seal_says_nothing_beside_its_result(run: Run, filled: str) -> None:
+    sealed = run("seal", filled)
+    assert sealed.stderr == ""
+    assert sealed.stdout
+    assert document(run("seal", filled, "--json"))["files"] > 0

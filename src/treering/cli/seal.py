@@ -49,7 +49,8 @@ def _progress() -> Any:
     from contextlib import contextmanager, nullcontext
 
     if not sys.stderr.isatty():
-        return nullcontext(None)  # A bar that nobody sees leaves an empty line.
+        # A bar that nobody sees leaves an empty line.
+        return nullcontext(lambda report: None)
     from rich.console import Console
     from rich.progress import Progress
 
